@@ -1,0 +1,57 @@
+"""Experiments, one short file each. This file holds what they share: defaults and the grid."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_collections
+
+
+def base(**changes: Any) -> ml_collections.ConfigDict:
+    """The settings of any experiment; `changes` are merged into the defaults below.
+
+    Counts of steps are optimizer updates; `patience` counts validations.
+    """
+    config = ml_collections.ConfigDict(
+        dict(
+            task=dict(name=""),
+            model=dict(name=""),
+            optimizer=dict(
+                name="adam",
+                learning_rate=1e-3,
+                schedule="constant",  # or "linear", "cosine", "rsqrt", "stairs": a shape in [0, 1]
+                warmup=0,  # steps of linear rise to it
+                drops=(),  # "stairs": after these steps the rate is ten times smaller
+                clip=0.0,  # the gradient's global norm; 0: unclipped
+                accumulate=1,  # batches to one update, weighted by what they score
+                l2=0.0,  # times half the squared norm, in the loss
+                l2_on="",  # of parameters whose path matches; "": of all
+            ),
+            select=dict(
+                split="validation",
+                metrics=("loss",),
+                keep="best",  # test the weights of the best validation, or the "last" ones
+                ties=False,  # whether equalling the best is an improvement
+            ),
+            expected=dict(  # the published number, and the range that ours must meet
+                metric="accuracy", value=0.0, std=0.0, low=0.0, high=0.0, source=""
+            ),
+            steps=1000,
+            evaluate=10,  # steps between validations; 0: none
+            every=10,  # steps between rows of metrics
+            patience=0,  # validations without improvement before a run stops; 0: never
+            seed=0,
+            seeds=1,  # runs: seeds seed, seed + 1, ...
+            together=0,  # runs stepped at once by vmap; 0: one on a CPU, all on an accelerator
+            save=60.0,  # seconds between checkpoints
+        )
+    )
+    config.update(changes)  # sections are merged, not replaced
+    return config
+
+
+def grid(settings: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All combinations: {"model.heads": [1, 8], "seed": [0, 1]} -> four flat dicts of overrides."""
+    return [
+        dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())
+    ]

@@ -1,0 +1,71 @@
+"""What a setting may be: one table by name for every section of every config."""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ml_collections import ConfigDict
+
+
+class SettingError(ValueError):
+    """A setting that cannot be, in one line for the person who wrote it."""
+
+
+Rule = tuple[Callable[[Any], bool], str]
+
+
+def _each(names: str, rule: Rule) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), rule)
+
+
+RULES: dict[str, Rule] = {
+    **_each(
+        "width depth heads out_heads steps every seeds splits accumulate",
+        (lambda v: v >= 1, "1 or more"),
+    ),
+    **_each(
+        "evaluate patience warmup together save seed l2 clip",
+        (lambda v: 0 <= v < 2**31, "0 or more"),
+    ),
+    **_each(
+        "dropout attention_dropout value_dropout",
+        (lambda v: 0 <= v < 1, "0 or more and less than 1"),
+    ),
+    "learning_rate": (lambda v: 0 < v < math.inf, "a positive number"),
+    "drops": (lambda v: all(type(s) is int and s > 0 for s in v), "a tuple of steps"),
+    "metrics": (lambda v: v and all(type(m) is str for m in v), "a tuple of names"),
+    "keep": (lambda v: v in ("best", "last"), "'best' or 'last'"),
+}
+
+
+def check(config: ConfigDict) -> None:
+    """Raises SettingError naming the first setting that is out of range or contradicts another."""
+    _check_ranges(config, "")
+    if config.evaluate == 0 and config.patience:
+        raise SettingError(f"patience = {config.patience} needs validations, but evaluate = 0")
+    if config.evaluate == 0 and config.select.keep == "best":
+        raise SettingError("select.keep = 'best' needs validations, but evaluate = 0")
+    for name in ("steps", "every"):
+        if config.evaluate and config[name] % config.evaluate:
+            raise SettingError(
+                f"{name} = {config[name]}: expected a multiple of evaluate = {config.evaluate}"
+            )
+
+
+def _check_ranges(section: ConfigDict, path: str) -> None:
+    for key, value in section.items():
+        fine, expected = RULES.get(key, (lambda v: True, ""))
+        if isinstance(value, ConfigDict):
+            _check_ranges(value, f"{path}{key}.")
+        elif not fine(value):
+            raise SettingError(f"{path}{key} = {value!r}: expected {expected}")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise SettingError(f"{path}{key} = {value}: expected a finite number")
+
+
+def nearest(word: str, there: Iterable[str]) -> str:
+    """The end of an error's line: "did you mean 'heads'?", else what there is."""
+    names = sorted(there)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"

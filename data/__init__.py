@@ -1,0 +1,3 @@
+"""Every task, by the name that a config gives it."""
+
+from data.citation import Citation as Citation

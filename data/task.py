@@ -1,0 +1,102 @@
+"""What a task is: batches of (inputs, targets, mask), and how outputs are scored on them.
+
+The mask does all the work: padding, the part of one graph that is trained on, the answer's tokens
+in a story. A score is a total and a weight, divided only at the very end, so a mean over batches
+is the mean over examples however they were cut into batches.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+Run = Mapping[str, Array]
+
+
+class Batch(NamedTuple):
+    """inputs: what the model is called with; targets [...]; mask [...], true where scored."""
+
+    inputs: tuple[Any, ...]
+    targets: Array
+    mask: Array
+
+
+class Mean(NamedTuple):
+    """A mean not yet divided. Means of batches are summed by `jax.tree.map(jnp.add, ...)`."""
+
+    total: Array
+    weight: Array
+
+    @property
+    def value(self) -> Array:
+        return jnp.where(self.weight > 0, self.total / jnp.maximum(self.weight, 1e-30), 0)
+
+
+class Task(Protocol):
+    """A frozen pytree dataclass holding its arrays, handed to jit as an argument.
+
+    `run` is a small dict of one run's own numbers, always its `seed` and, where the task has them,
+    a fold or a split: a population can be ten folds as well as ten seeds. Optional, used if there:
+
+        measure(outputs, batches) -> {name: Array}   metrics of a whole split (AUC, balanced
+                                                     accuracy): traced, outputs stacked [S, ...]
+        report(outputs, batches) -> {name: float}    numpy, after training, never selected on
+    """
+
+    dims: Mapping[str, int]  # what the model must know: out, vocab, ...
+    about: Mapping[str, Any]  # data set, split and checksum, recorded with every run
+
+    def runs(self, seeds: Sequence[int]) -> dict[str, Any]:
+        """The population: one entry [R] per number of a run."""
+
+    def batch(self, run: Run, step: Array) -> Batch:
+        """The training batch of a step: pure and traced. What changes in training is its inputs."""
+
+    def split(self, name: str, run: Run) -> Batch:
+        """A whole split ("train", "validation", "test"), stacked [S, ...]: each example once."""
+
+    def score(self, outputs: Any, batch: Batch) -> dict[str, Mean]:
+        """The data's "loss" and what else is counted per example."""
+
+
+def classify(logits: Array, targets: Array, mask: Array) -> dict[str, Mean]:
+    """Cross-entropy in nats and accuracy. logits [..., C], targets [...] int, mask [...] bool."""
+    targets = jnp.where(mask, targets, 0)
+    loss = optax.softmax_cross_entropy_with_integer_labels(
+        logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), targets
+    )
+    right = logits.argmax(-1) == targets
+    weight = mask.sum(dtype=jnp.float32)
+    return {
+        "loss": Mean(jnp.where(mask, loss, 0).sum(), weight),
+        "accuracy": Mean((mask & right).sum(dtype=jnp.float32), weight),
+    }
+
+
+def balanced_accuracy(logits: Array, targets: Array, mask: Array) -> Array:
+    """The mean over classes of the accuracy on that class; classes without targets do not count."""
+    classes = jnp.where(mask, targets, -1)[..., None] == jnp.arange(logits.shape[-1])  # [..., C]
+    hit = classes & (logits.argmax(-1) == targets)[..., None]
+    axes = tuple(range(targets.ndim))
+    count = classes.sum(axes, dtype=jnp.float32)
+    recall = hit.sum(axes, dtype=jnp.float32) / jnp.maximum(count, 1)  # [C]
+    return recall.sum() / jnp.maximum((count > 0).sum(), 1)
+
+
+def stack(batch: Batch, size: int) -> Batch:
+    """Cuts a batch of n examples into ceil(n / size) of `size`, the last one padded and masked."""
+
+    def cut(a: Array) -> Array:
+        short = -len(a) % size
+        padded = jnp.concatenate([a, jnp.zeros((short, *a.shape[1:]), a.dtype)])
+        return padded.reshape(-1, size, *a.shape[1:])
+
+    return jax.tree.map(cut, batch)
+
+
+def lower_is_better(metric: str) -> bool:
+    """Losses, errors and perplexities fall; accuracies and the like rise."""
+    return any(word in metric for word in ("loss", "error", "perplexity", "bits"))

@@ -1,0 +1,254 @@
+"""One run as pure functions: build, init, step, evaluate, select. Populations are train.py's.
+
+Everything a run is lives in its State, plain arrays all of them: what is left to be drawn comes
+from the run's seed and the step. So a state saved is a run saved, and resuming is exact.
+"""
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from ml_collections import ConfigDict
+
+import configs.check
+import optimizer
+from configs.check import SettingError, nearest
+from data.task import Mean, Task, lower_is_better
+from models.dropout import counter_key
+
+
+class Best(NamedTuple):
+    """The best validation so far: what training is judged by, and when it ends."""
+
+    values: dict[str, Array]  # the best of each selected metric
+    step: Array  # of the parameters kept
+    params: Any  # those parameters; () if the last ones are wanted
+    vars: Any  # the statistics that go with them
+    misses: Array  # validations since one improved
+    stopped_at: Array  # step, 0 while live
+    failed_at: Array  # step whose loss or update was not finite, 0 if none
+
+
+class State(NamedTuple):
+    """A run. In a population all but `step` have a leading axis of runs."""
+
+    step: Array
+    run: dict[str, Array]  # its numbers, of the task's making: seed, fold, ...
+    hyper: dict[str, Array]  # the optimizer's floats
+    params: Any
+    vars: Any  # every other collection: batch statistics, carried memory
+    opt: Any
+    best: Best
+
+    @property
+    def live(self) -> Array:
+        return (self.best.stopped_at == 0) & (self.best.failed_at == 0)
+
+
+def setup(config: ConfigDict) -> tuple[nn.Module, Task]:
+    """The config's model and task. Raises ValueError or OSError with one line: what is wrong."""
+    import data
+    import models
+
+    configs.check.check(config)
+    optimizer.check(config.optimizer)
+    task = build(data, config.task, "task")
+    return build(models, config.model, "model", **task.dims), task
+
+
+def build(namespace: Any, spec: Mapping[str, Any], section: str, **known: Any) -> Any:
+    """namespace.NAME(**fields): how a section of the config becomes a task or a model.
+
+    `known` is what the data tells the model, given to it where it has such a field.
+    """
+    names = [name for name, value in vars(namespace).items() if callable(value)]
+    if spec["name"] not in names:
+        raise SettingError(f"{section}.name = {spec['name']!r}: {nearest(spec['name'], names)}")
+    make = getattr(namespace, spec["name"])
+    takes = inspect.signature(make).parameters
+    fields = {key: value for key, value in spec.items() if key != "name"}
+    free = [key for key in takes if key not in {"parent", "name", *known}]
+    for key in fields:
+        if key not in free:
+            raise SettingError(
+                f"{section}.{key} is no field of {spec['name']}: {nearest(key, free)}"
+            )
+    return make(**fields, **{key: value for key, value in known.items() if key in takes})
+
+
+def init(config: ConfigDict, model: nn.Module, task: Task, run: dict, hyper: dict) -> State:
+    """The state before the first step."""
+    key, _ = jax.random.split(jax.random.key(run["seed"]))
+    inputs = task.batch(run, jnp.int32(0)).inputs
+    variables = dict(model.init({"params": key, "dropout": key}, *inputs, train=False))
+    params = variables.pop("params")
+    vars = {k: v for k, v in variables.items() if k not in ("intermediates", "losses")}
+    kept = config.select.keep == "best"
+    worst = {m: jnp.inf if lower_is_better(m) else -jnp.inf for m in config.select.metrics}
+    best = Best(
+        values={m: jnp.float32(v) for m, v in worst.items()} if config.evaluate else {},
+        params=params if kept else (),
+        vars=statistics(vars) if kept else (),
+        step=jnp.int32(0), misses=jnp.int32(0), stopped_at=jnp.int32(0), failed_at=jnp.int32(0),
+    )  # fmt: skip
+    opt = optimizer.optimizer(config.optimizer, hyper, jnp.int32(0), config.steps).init(params)
+    return State(jnp.int32(0), run, hyper, params, vars, opt, best)
+
+
+def statistics(vars: dict) -> dict:
+    """The collections that belong to the parameters: all but carried memory."""
+    return {name: value for name, value in vars.items() if name != "carry"}
+
+
+def step(
+    config: ConfigDict, model: nn.Module, task: Task, state: State
+) -> tuple[State, dict[str, Mean]]:
+    """One update: data, loss (with sown losses and l2), gradient, update; and the batch's scores.
+
+    A run that has stopped stays as it is; so does one whose loss or update is not finite, for good.
+    """
+    _, key = jax.random.split(jax.random.key(state.run["seed"]))
+
+    def objective(params, vars, count):
+        batch = task.batch(state.run, count)
+        noise = counter_key(jax.random.fold_in(key, count))
+        outputs, new = model.apply(
+            {"params": params, **vars}, *batch.inputs, train=True,
+            rngs={"dropout": noise}, mutable=[*vars, "losses"],
+        )  # fmt: skip
+        scores = task.score(outputs, batch)
+        loss = scores["loss"]
+        sown = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(new.pop("losses", {})))
+        extra = sown + state.hyper["l2"] * optimizer.half_squares(params, config.optimizer.l2_on)
+        scores["objective"] = Mean(loss.total + loss.weight * extra, loss.weight)
+        return scores["objective"].total, (new, scores)
+
+    def micro(vars, count):
+        gradient, (vars, scores) = jax.grad(objective, has_aux=True)(state.params, vars, count)
+        return vars, (gradient, scores)
+
+    def more(sums, count):
+        vars, sums = sums
+        vars, new = micro(vars, count)
+        return (vars, jax.tree.map(jnp.add, sums, new)), None
+
+    # Totals are summed over the batches of an update and divided once: exact for ragged batches.
+    batches = config.optimizer.accumulate
+    sums = micro(state.vars, state.step * batches)
+    if batches > 1:
+        sums, _ = jax.lax.scan(more, sums, state.step * batches + jnp.arange(1, batches))
+    vars, (gradient, scores) = sums
+    weight = jnp.maximum(scores["loss"].weight, 1e-30)  # without targets: no gradient
+    gradient = jax.tree.map(lambda g: g / weight, gradient)
+
+    rule = optimizer.optimizer(config.optimizer, state.hyper, state.step, config.steps)
+    updates, opt = rule.update(gradient, state.opt, state.params)
+    finite = jnp.isfinite(scores["objective"].value) & jnp.isfinite(optax.global_norm(updates))
+    taken = state.live & finite
+    moved = (optax.apply_updates(state.params, updates), vars, opt)
+    params, vars, opt = choose(taken, moved, (state.params, state.vars, state.opt))
+    failed_at = jnp.where(state.live & ~finite, state.step + 1, state.best.failed_at)
+    scores = choose(taken, scores, jax.tree.map(jnp.zeros_like, scores))
+    state = state._replace(params=params, vars=vars, opt=opt, step=state.step + 1)
+    return state._replace(best=state.best._replace(failed_at=failed_at)), scores
+
+
+def evaluate(
+    model: nn.Module, task: Task, run: dict, params: Any, vars: dict, split: str
+) -> tuple[dict[str, Mean], dict[str, Array], Any]:
+    """A split's scores, its whole-split measures, and the outputs stacked [S, ...].
+
+    Only carried memory moves from batch to batch, from a zero start; all else is frozen.
+    """
+    batches = task.split(split, run)
+    first = jax.tree.map(lambda a: a[0], batches)
+    carry = {}
+    if "carry" in vars:
+        start = functools.partial(model.init, train=False)
+        fresh = jax.eval_shape(start, jax.random.key(0), *first.inputs)
+        carry["carry"] = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), fresh["carry"])
+
+    def one(carry, batch):
+        variables = {"params": params, **statistics(vars), **carry}
+        outputs, carry = model.apply(variables, *batch.inputs, train=False, mutable=["carry"])
+        return dict(carry), (task.score(outputs, batch), outputs)
+
+    _, (scores, outputs) = jax.lax.scan(one, carry, batches)
+    measures = task.measure(outputs, batches) if hasattr(task, "measure") else {}
+    return jax.tree.map(lambda a: a.sum(0), scores), measures, outputs
+
+
+def validate(config: ConfigDict, model: nn.Module, task: Task, state: State) -> tuple[State, dict]:
+    """A validation: its metrics, and the state with what they say is best. None without one."""
+    if not config.evaluate:
+        return state, {}
+    split = config.select.split
+    scores, measures, _ = evaluate(model, task, state.run, state.params, state.vars, split)
+    metrics = {name: mean.value for name, mean in scores.items()} | measures
+    return select(config, state, metrics), metrics
+
+
+def select(config: ConfigDict, state: State, metrics: Mapping[str, Array]) -> State:
+    """Keeps what the validation's metrics say is best, and stops a run that ran out of patience.
+
+    Patience starts anew when any metric improves; parameters are kept when all are at their best
+    (the rule of Veličković et al. 2018; with one metric, everybody's).
+    """
+    best = state.best
+    improved = {}
+    for name, old in best.values.items():
+        if name not in metrics:
+            raise SettingError(f"select.metrics has {name!r}: {nearest(name, metrics)}")
+        sign = -1 if lower_is_better(name) else 1
+        gain = sign * (metrics[name] - old)
+        improved[name] = state.live & ((gain > 0) | (config.select.ties & (gain == 0)))
+    some = functools.reduce(jnp.logical_or, improved.values())
+    every = functools.reduce(jnp.logical_and, improved.values())
+    values = {m: jnp.where(improved[m], metrics[m], old) for m, old in best.values.items()}
+    misses = jnp.where(some, 0, best.misses + state.live)
+    out = state.live & (config.patience > 0) & (misses >= config.patience)
+    kept = (state.params, statistics(state.vars), state.step)
+    if config.select.keep == "last":
+        kept = ((), (), state.step)
+    params, vars, step = choose(every, kept, (best.params, best.vars, best.step))
+    stopped_at = jnp.where(out, state.step, best.stopped_at)
+    best = Best(values, step, params, vars, misses, stopped_at, best.failed_at)
+    return state._replace(best=best)
+
+
+def final(config: ConfigDict, state: State) -> tuple[Any, dict]:
+    """The parameters and statistics that are tested."""
+    if config.select.keep == "best":
+        return state.best.params, state.best.vars
+    return state.params, statistics(state.vars)
+
+
+def choose(condition: Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(functools.partial(jnp.where, condition), new, old)
+
+
+def sown(config: ConfigDict, model: nn.Module, task: Task, state: State) -> dict[str, Any]:
+    """What the model sows on the first test batch: attention, features, memory reads."""
+    params, vars = final(config, state)
+    inputs = jax.tree.map(lambda a: a[0], task.split("test", state.run).inputs)
+    _, found = model.apply(
+        {"params": params, **vars}, *inputs, train=False, mutable=["intermediates", "carry"]
+    )
+    return dict(found.get("intermediates", {}))
+
+
+def saved_config(about: Mapping[str, Any]) -> ConfigDict:
+    """The config of a run folder: JSON has no tuples, a config no lists."""
+
+    def tuples(value):
+        if isinstance(value, dict):
+            return {key: tuples(item) for key, item in value.items()}
+        return tuple(value) if isinstance(value, list) else value
+
+    return ConfigDict(tuples(about["config"]))

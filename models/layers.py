@@ -1,0 +1,34 @@
+"""Parts that models share: the residual block around any mixer."""
+
+import flax.linen as nn
+from jax import Array
+
+from models.dropout import Dropout
+from models.graph import Graph
+
+
+class Block(nn.Module):
+    """One layer of a Transformer, whatever mixes: a mixer, then an MLP at every node.
+
+    Vaswani et al. 2017 (norm="post"), x <- LN(x + f(x)); Xiong et al. 2020 (norm="pre"),
+    x <- x + f(LN(x)). x [..., N, width] -> [..., N, width]. The mixer is called
+    `mixer(receivers, senders, graph, train)`; only the graph makes this a Transformer (all
+    pairs), a graph network (some pairs) or a decoder (earlier positions).
+    """
+
+    mixer: nn.Module
+    hidden: int
+    dropout: float = 0.0
+    norm: str = "pre"
+
+    @nn.compact
+    def __call__(self, x: Array, graph: Graph, train: bool = False) -> Array:
+        def mlp(y):
+            return nn.Dense(x.shape[-1])(nn.relu(nn.Dense(self.hidden)(y)))
+
+        for sublayer in (lambda y: self.mixer(y, y, graph, train), mlp):
+            if self.norm == "pre":
+                x = x + Dropout(self.dropout)(sublayer(nn.LayerNorm()(x)), train)
+            else:
+                x = nn.LayerNorm()(x + Dropout(self.dropout)(sublayer(x), train))
+        return x

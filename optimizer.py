@@ -1,0 +1,86 @@
+"""The optimizer of a config: optax's, with a rate that follows a shape in [0, 1].
+
+It is built anew inside the traced step, so its floats may differ between the runs of a population
+that is compiled once. Steps are counted from 0, updates from 1.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from ml_collections import ConfigDict
+
+from configs.check import SettingError, nearest
+
+# Fields of the config's section that are ours; the rest are the arguments of optax's.
+OURS = ("name", "learning_rate", "schedule", "warmup", "drops", "clip", "accumulate", "l2", "l2_on")
+
+# n: the update's number; steps: their total. Above 1 is cut to 1.
+SHAPES = {
+    "constant": lambda n, steps, spec: 1.0,
+    "linear": lambda n, steps, spec: 1 - (n - 1) / steps,
+    "cosine": lambda n, steps, spec: (1 + jnp.cos(jnp.pi * (n - 1) / steps)) / 2,
+    "rsqrt": lambda n, steps, spec: jnp.sqrt(max(spec.warmup, 1) / n),
+    "stairs": lambda n, steps, spec: 0.1 ** sum(jnp.float32(n > drop) for drop in spec.drops),
+}
+
+
+def check(spec: ConfigDict) -> None:
+    """Raises SettingError for an optimizer, schedule or argument that is not there."""
+    names = [name for name in vars(optax) if name[0] != "_"]
+    if spec.name not in names:
+        raise SettingError(f"optimizer.name = {spec.name!r}: {nearest(spec.name, names)}")
+    if spec.schedule not in SHAPES:
+        raise SettingError(
+            f"optimizer.schedule = {spec.schedule!r}: {nearest(spec.schedule, SHAPES)}"
+        )
+    takes = inspect.signature(getattr(optax, spec.name)).parameters
+    for key in spec:
+        if key not in OURS and key not in takes:
+            raise SettingError(
+                f"optimizer.{key} is no argument of {spec.name}: {nearest(key, takes)}"
+            )
+
+
+def hyper(spec: ConfigDict) -> dict[str, float]:
+    """What may differ between the runs of a population: the floats."""
+    return {key: value for key, value in spec.items() if isinstance(value, float)}
+
+
+def rate(spec: ConfigDict, step: Array, steps: int) -> Array:
+    """The schedule's shape: rises linearly for `warmup` updates, the first one included."""
+    n = step + 1.0
+    shape = jnp.minimum(SHAPES[spec.schedule](n, steps, spec), 1.0)
+    return jnp.where(n < spec.warmup, n / max(spec.warmup, 1), shape)
+
+
+def optimizer(
+    spec: ConfigDict, hyper: Mapping[str, Array], step: Array, steps: int
+) -> optax.GradientTransformation:
+    """The transformation of the gradient at `step`, with this run's floats."""
+    own = {key: value for key, value in {**spec, **hyper}.items() if key not in OURS}
+    update = getattr(optax, spec.name)(hyper["learning_rate"] * rate(spec, step, steps), **own)
+    return optax.chain(optax.clip_by_global_norm(hyper["clip"]), update) if spec.clip else update
+
+
+def half_squares(params: Any, pattern: str) -> Array:
+    """Half the squared norm of the parameters whose path ("layer/kernel") matches."""
+    leaves = by_path(params)
+    found = [p for path, p in leaves.items() if re.search(pattern, path)]
+    if not found:
+        raise SettingError(f"optimizer.l2_on = {pattern!r} matches none of {', '.join(leaves)}")
+    return 0.5 * sum(jnp.vdot(p, p) for p in found)
+
+
+def by_path(tree: Any) -> dict[str, Any]:
+    """{"layer": {"kernel": a}} -> {"layer/kernel": a}: the leaves of any pytree by their path."""
+
+    def name(key):
+        return str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key))))
+
+    return {"/".join(map(name, path)): a for path, a in jax.tree.leaves_with_path(tree)}

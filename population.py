@@ -1,0 +1,236 @@
+"""Many runs as one program: who they are, how they start, advance and are tested.
+
+experiment.py says what one run does; here it is mapped over the runs of a config: its seeds, times
+the folds or splits that the task has of its own. Runs never meet, so what becomes of one does not
+depend on its neighbours.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from ml_collections import ConfigDict
+
+import experiment
+import optimizer
+from data.task import lower_is_better
+from experiment import State
+from models.graph import Matrix
+
+# All of a population's state has an axis of runs, but for the step.
+AXES = State(None, *[0] * (len(State._fields) - 1))
+SPECS = State(P(), *[P("run")] * (len(State._fields) - 1))
+
+
+class Program(NamedTuple):
+    """A config's population and the programs that start, advance and test it."""
+
+    config: ConfigDict
+    model: Any
+    task: Any  # on the devices
+    runs: dict[str, np.ndarray]  # the numbers that tell the runs apart, [R]: seed, split_seed, ...
+    shapes: State  # shape and place of every array
+    start: Any  # (task) -> State
+    advance: Any  # (task, State) -> see `advance`; the state is donated
+    test: Any  # (task, State) -> see `test`
+
+    @property
+    def parameters(self) -> int:
+        """Of one run."""
+        return sum(a.size // a.shape[0] for a in jax.tree.leaves(self.shapes.params))
+
+
+def plan(config: ConfigDict, model: Any, task: Any) -> Program:
+    """The programs of a population, none of them traced yet."""
+    runs = task.runs(range(config.seed, config.seed + config.seeds))
+    runs = {name: np.asarray(numbers, np.int32) for name, numbers in runs.items()}
+    mesh = mesh_for(len(runs["seed"]))
+    layout = State(*(NamedSharding(mesh, spec) for spec in SPECS))
+    task = jax.device_put(task, layout.step)
+    first = functools.partial(start, config, model, runs=runs)
+    shapes = [
+        jax.tree.map(lambda a, s=s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), part)
+        for part, s in zip(jax.eval_shape(first, task), layout, strict=True)
+    ]
+    return Program(
+        config,
+        model,
+        task,
+        runs,
+        State(*shapes),
+        start=jax.jit(first, out_shardings=layout),
+        advance=jax.jit(over_runs(advance, config, model, mesh), donate_argnums=1),
+        test=jax.jit(over_runs(test, config, model, mesh)),
+    )
+
+
+def trace(config: ConfigDict, model: Any, task: Any) -> Program:
+    """The same, with `advance` lowered and ready to be compiled.
+
+    Raises SettingError for what only tracing can find, such as a metric that the task lacks.
+    """
+    program = plan(config, model, task)
+    return program._replace(advance=program.advance.lower(program.task, program.shapes))
+
+
+def start(config: ConfigDict, model: Any, task: Any, runs: dict[str, np.ndarray]) -> State:
+    """Every run before its first step, with one set of the optimizer's floats for all."""
+    count = len(runs["seed"])
+    hyper = {k: jnp.full(count, v) for k, v in optimizer.hyper(config.optimizer).items()}
+    init = functools.partial(experiment.init, config, model, task)
+    # lax.map, not vmap: batched QR (orthogonal starts) can hang XLA's CPU thread pool.
+    state = jax.lax.map(lambda own: init(*own), (jax.tree.map(jnp.asarray, runs), hyper))
+    return state._replace(step=jnp.int32(0))
+
+
+def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, Any]:
+    """`every` steps with the validations among them, and what was measured: all [R].
+
+    The step is one number for all runs, so whether to go on is a real branch: the last chunk
+    ends where training does.
+    """
+    update = functools.partial(experiment.step, config, model, task)
+    validate = functools.partial(experiment.validate, config, model, task)
+    between = config.evaluate or config.every  # steps from one validation to the next
+
+    @jax.jit
+    def block(state):
+        one = jax.vmap(update, (AXES,), (AXES, 0))
+        state, scores = jax.lax.scan(lambda state, _: one(state), state, length=between)
+        state, metrics = jax.vmap(validate, (AXES,), (AXES, 0))(state)
+        return state, jax.tree.map(lambda a: a.sum(0), scores), metrics
+
+    def go_on(carry):
+        state, sums, _ = carry
+        state, scores, metrics = block(state)
+        return state, jax.tree.map(jnp.add, sums, scores), metrics
+
+    def unless_over(carry, _):
+        going = (carry[0].step < config.steps) & carry[0].live.any()
+        return jax.lax.cond(going, go_on, lambda carry: carry, carry), None
+
+    live = state.live
+    nothing = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(block, state)[1:])
+    chunk = config.every // between
+    (state, scores, metrics), _ = jax.lax.scan(unless_over, (state, *nothing), length=chunk)
+    ended = jnp.maximum(state.best.stopped_at, state.best.failed_at)
+    rate = optimizer.rate(config.optimizer, state.step - 1, config.steps)
+    return {
+        "state": tuple(state._replace(step=jnp.full(live.shape, state.step))),
+        "live": live,  # when the chunk began
+        "step": jnp.where(ended > 0, ended, state.step),
+        "learning_rate": state.hyper["learning_rate"] * rate,
+        "scores": {"train": scores, "validation": metrics},
+    }
+
+
+def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, Any]:
+    """What came out, with the parameters that were kept, all [R]: the metrics of every split and
+    how many examples they are of; targets, mask and outputs of the test split, in order."""
+
+    def one(state):
+        found = {}
+        for split in ("train", "validation", "test"):
+            scores, measures, outputs = experiment.evaluate(
+                model, task, state.run, *experiment.final(config, state), split
+            )
+            metrics = {name: mean.value for name, mean in scores.items()} | measures
+            found[split] = {"examples": scores["loss"].weight, "metrics": metrics}
+        batches = task.split("test", state.run)
+        rows = {"targets": batches.targets, "mask": batches.mask, "outputs": outputs}
+        return {"splits": found, "rows": jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), rows)}
+
+    return jax.vmap(one, (AXES,))(state)
+
+
+def joined(measured: dict[str, Any]) -> tuple[State, dict[str, Any]]:
+    """The population's state, and the rest, of what `advance` gives for all its parts."""
+    state = State(*measured.pop("state"))
+    return state._replace(step=state.step.max()), measured
+
+
+def over_runs(
+    f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh
+) -> Callable[[Any, State], Any]:
+    """f(config, model, task, state) for a whole population: its runs are shared out to the devices,
+    and each device takes `together` of them at a time.
+
+    A CPU is best at one after the other, whose arrays stay in its cache, an accelerator at all at
+    once. A part whose runs have all stopped costs nothing more.
+    """
+
+    def share(task, state):
+        runs = len(state.best.misses)
+        wanted = config.together or (1 if jax.default_backend() == "cpu" else runs)
+        size = largest_divisor(runs, wanted)
+        parts = jax.tree.map(lambda a: a.reshape(-1, size, *a.shape[1:]), tuple(state[1:]))
+        done = jax.lax.map(lambda part: f(config, model, task, State(state.step, *part)), parts)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), done)
+
+    return jax.shard_map(
+        share, mesh=mesh, in_specs=(P(), SPECS), out_specs=P("run"), check_vma=False
+    )
+
+
+def mesh_for(runs: int) -> Mesh:
+    """As many devices as can share the runs out evenly."""
+    count = largest_divisor(runs, jax.device_count())
+    return jax.make_mesh((count,), ("run",), (AxisType.Auto,), devices=jax.devices()[:count])
+
+
+def largest_divisor(n: int, most: int) -> int:
+    return max(d for d in range(1, min(n, most) + 1) if n % d == 0)
+
+
+# ---------------------------------------------------------------------------------------------
+# What is said of a population
+
+
+def flops(program: Program) -> float | None:
+    """Of one step of one run, as XLA counts them before it optimises; None if it does not."""
+    update = functools.partial(experiment.step, program.config, program.model)
+    cost = jax.jit(update).lower(program.task, one_run(program.shapes)).cost_analysis()
+    return cost.get("flops") if cost else None
+
+
+def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
+    """The run with the best value of the first selected metric, among those that did not fail."""
+    metric = config.select.metrics[0]
+    values = summary["splits"][config.select.split][metric]["values"]
+    sign = 1 if lower_is_better(metric) else -1
+    return int(np.argmin([np.inf if v is None else sign * v for v in values]))
+
+
+def one_run(shapes: State) -> State:
+    """The shapes of a single run's state."""
+    first = lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype)
+    return State(shapes.step, *jax.tree.map(first, tuple(shapes[1:])))
+
+
+def inspect(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
+    """What the model of one run sows, as flat arrays: attention as lists of weighted edges."""
+    look = functools.partial(experiment.sown, program.config, program.model)
+    chosen = State(state.step, *jax.tree.map(lambda a: a[index], tuple(state[1:])))
+    sown = jax.jit(look)(program.task, chosen)
+    lists = lambda leaf: leaf.edges() if isinstance(leaf, Matrix) else leaf
+    sown = jax.tree.map(lists, sown, is_leaf=lambda leaf: isinstance(leaf, Matrix))
+    return {name: np.asarray(a) for name, a in optimizer.by_path(sown).items()}
+
+
+def describe(program: Program) -> dict[str, Any]:
+    """What a dry run shows: parameters, a batch, the cost of a step, how runs are shared out."""
+    one = one_run(program.shapes)
+    batch = jax.eval_shape(program.task.batch, one.run, one.step)
+    named = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
+    devices = len(program.shapes.step.sharding.device_set)
+    return {
+        "parameters": {name: a.shape for name, a in optimizer.by_path(one.params).items()},
+        "batch": {name: f"{a.dtype} {a.shape}" for name, a in optimizer.by_path(named).items()},
+        "flops_per_step": flops(program),
+        "runs": f"{len(program.runs['seed'])} on {devices} {jax.default_backend()} device(s)",
+    }
