@@ -9,6 +9,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ def parse(argv: list[str]) -> list[str]:
             stop(f"--config.{name}: override single fields, not a whole section")
         if isinstance(value, tuple) and any(re.search("[,(]", v) for v in value if type(v) is str):
             stop(f"--config.{name}: write a tuple of words as \"('a','b')\", or repeat the flag")
-    logging.set_verbosity(logging.WARNING)  # Orbax has forty lines to say of every checkpoint
+    logging.set_verbosity(logging.ERROR)  # Orbax has forty lines to say of every checkpoint
     return rest
 
 
@@ -126,19 +127,26 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
     import jax
 
     device = jax.devices()[0]
+    file = os.path.relpath(config_file()).replace(os.sep, "/")
+    changed = [f"--config.{name}={value}" for name, value in overrides().items()]
     return {
         "config": json.loads(json.dumps(config.to_dict())),
         "experiment": config_file().stem,
-        "file": os.path.relpath(config_file()).replace(os.sep, "/"),
+        "file": file,
         "overrides": overrides(),
-        "command": " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join(["python", "train.py", f"--config={file}", *changed]),
         "data": task.about,
-        "device": f"{len(jax.devices())} x {device.device_kind}, {os.cpu_count()} CPUs",
+        "device": f"{len(jax.devices())} x {device.device_kind}, {cpus()} CPUs",
         "versions": {
             "python": ".".join(map(str, sys.version_info[:3])),
             **{name: importlib.metadata.version(name) for name in PACKAGES},
         },
     }
+
+
+def cpus() -> int:
+    """The CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
@@ -150,8 +158,12 @@ def complaints(*kinds: type[Exception]) -> Iterator[None]:
         stop(e)
 
 
-def compilation_cache() -> None:
-    """Programs compiled once are kept, small ones too, unless the environment says otherwise."""
+def configure_jax() -> None:
+    """Two defaults, unless the environment says otherwise.
+
+    Compiled programs are kept, small ones too. Each CPU is a device, so that runs are shared out
+    to them: one small run cannot keep two cores busy, two runs can.
+    """
     import jax
 
     from data.source import cache
@@ -160,8 +172,10 @@ def compilation_cache() -> None:
         "jax_compilation_cache_dir": str(cache() / "jax"),
         "jax_persistent_cache_min_compile_time_secs": 0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_num_cpu_devices": cpus(),
     }.items():
-        if name.upper() not in os.environ:
+        forced = "cpu" in name and "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+        if name.upper() not in os.environ and not forced:
             jax.config.update(name, value)
 
 

@@ -89,6 +89,8 @@ def init(config: ConfigDict, model: nn.Module, task: Task, run: dict, hyper: dic
     variables = dict(model.init({"params": key, "dropout": key}, *inputs, train=False))
     params = variables.pop("params")
     vars = {k: v for k, v in variables.items() if k not in ("intermediates", "losses")}
+    if "carry" in vars:  # initialising has run the model once: memory starts from zero
+        vars["carry"] = jax.tree.map(jnp.zeros_like, vars["carry"])
     kept = config.select.keep == "best"
     worst = {m: jnp.inf if lower_is_better(m) else -jnp.inf for m in config.select.metrics}
     best = Best(
@@ -149,7 +151,7 @@ def step(
 
     rule = optimizer.optimizer(config.optimizer, state.hyper, state.step, config.steps)
     updates, opt = rule.update(gradient, state.opt, state.params)
-    finite = jnp.isfinite(scores["objective"].value) & jnp.isfinite(optax.global_norm(updates))
+    finite = jnp.isfinite(scores["objective"].value) & jnp.isfinite(optax.tree.norm(updates))
     taken = state.live & finite
     moved = (optax.apply_updates(state.params, updates), vars, opt)
     params, vars, opt = choose(taken, moved, (state.params, state.vars, state.opt))
@@ -225,8 +227,8 @@ def select(config: ConfigDict, state: State, metrics: Mapping[str, Array]) -> St
 def final(config: ConfigDict, state: State) -> tuple[Any, dict]:
     """The parameters and statistics that are tested."""
     if config.select.keep == "best":
-        return state.best.params, state.best.vars
-    return state.params, statistics(state.vars)
+        return state.best.params, {**state.vars, **state.best.vars}
+    return state.params, state.vars
 
 
 def choose(condition: Array, new: Any, old: Any) -> Any:

@@ -36,7 +36,7 @@ class Program(NamedTuple):
     runs: dict[str, np.ndarray]  # the numbers that tell the runs apart, [R]: seed, split_seed, ...
     shapes: State  # shape and place of every array
     start: Any  # (task) -> State
-    advance: Any  # (task, State) -> see `advance`; the state is donated
+    advance: Any  # (task, State) -> (State, what `advance` measures); the state is donated
     test: Any  # (task, State) -> see `test`
 
     @property
@@ -53,6 +53,7 @@ def plan(config: ConfigDict, model: Any, task: Any) -> Program:
     layout = State(*(NamedSharding(mesh, spec) for spec in SPECS))
     task = jax.device_put(task, layout.step)
     first = functools.partial(start, config, model, runs=runs)
+    chunk = over_runs(advance, config, model, mesh)
     shapes = [
         jax.tree.map(lambda a, s=s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), part)
         for part, s in zip(jax.eval_shape(first, task), layout, strict=True)
@@ -64,7 +65,7 @@ def plan(config: ConfigDict, model: Any, task: Any) -> Program:
         runs,
         State(*shapes),
         start=jax.jit(first, out_shardings=layout),
-        advance=jax.jit(over_runs(advance, config, model, mesh), donate_argnums=1),
+        advance=jax.jit(lambda task, state: joined(chunk(task, state)), donate_argnums=1),
         test=jax.jit(over_runs(test, config, model, mesh)),
     )
 
@@ -149,7 +150,7 @@ def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, A
 
 
 def joined(measured: dict[str, Any]) -> tuple[State, dict[str, Any]]:
-    """The population's state, and the rest, of what `advance` gives for all its parts."""
+    """The population's state, with its one step, and the rest of what `advance` gives."""
     state = State(*measured.pop("state"))
     return state._replace(step=state.step.max()), measured
 

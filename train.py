@@ -44,7 +44,7 @@ def run(program: Program, folder: Folder) -> Iterator[list[Row]]:
     state = program.start(task) if state is None else state
     ready = time.monotonic()
     while state.step < config.steps and state.live.any():
-        state, measured = population.joined(advance(task, state))
+        state, measured = advance(task, state)
         rows = report.rows(program.runs, jax.device_get(measured))
         folder.append(rows)
         folder.save(int(state.step), state, every=config.save)
@@ -54,12 +54,18 @@ def run(program: Program, folder: Folder) -> Iterator[list[Row]]:
             folder.save(int(state.step), state)
             raise
     folder.save(int(state.step), state)
-    facts = {"seconds": {"compile": ready - began, "train": time.monotonic() - ready}}
-    folder.finish(*conclude(program, state, folder.about, facts))
+    seconds = {"compile": ready - began, "train": time.monotonic() - ready}
+    cost = {
+        "parameters": program.parameters,
+        "flops_per_step": population.flops(program),
+        "peak_memory": report.peak_memory(),
+        "seconds": {name: round(value, 2) for name, value in seconds.items()},
+    }
+    folder.finish(*conclude(program, state, folder.about, cost))
 
 
 def conclude(
-    program: Program, state: experiment.State, about: Mapping[str, Any], facts: Mapping[str, Any]
+    program: Program, state: experiment.State, about: Mapping[str, Any], cost: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The summary of a trained population, and the arrays that plots are made from."""
     tested = jax.device_get(program.test(program.task, state))
@@ -69,10 +75,7 @@ def conclude(
         program.runs,
         {name: best[name] for name in ("step", "stopped_at", "failed_at")},
         tested["splits"],
-        parameters=program.parameters,
-        flops_per_step=population.flops(program),
-        peak_memory=report.peak_memory(),
-        **facts,
+        cost,
     )
     chosen = population.best_run(program.config, summary)
     outputs = {"best": chosen, **tested["rows"], **population.inspect(program, state, chosen)}
@@ -124,14 +127,14 @@ def evaluate(path: Path) -> int:
         config = experiment.saved_config(about)
         program = population.plan(config, *experiment.setup(config))
         state = Folder(path, readonly=True).restore(program.shapes)
-    facts = {name: summary[name] for name in ("seconds",)}
-    again, _ = conclude(program, state, about, facts)
+    cost = {name: summary[name] for name in report.COST}
+    again, _ = conclude(program, state, about, cost)
     print(report.final_block(again, path))
     return 0
 
 
 def main(argv: list[str]) -> None:
-    commandline.compilation_cache()
+    commandline.configure_jax()
     if FLAGS.evaluate:
         sys.exit(evaluate(Path(FLAGS.evaluate)))
     if commandline.CONFIG.value is None:

@@ -38,7 +38,9 @@ def cosine(graph: Graph, q: Array, k: Array, floor: float = 1e-6) -> Array:
     """The cosine of q and k (the content address of Graves et al. 2014); zero for a zero vector."""
 
     def unit(x):
-        return x * jax.lax.rsqrt(jnp.maximum((x * x).sum(-1, keepdims=True), floor * floor))
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))  # squares leave half precision
+        square = jnp.maximum((wide * wide).sum(-1, keepdims=True), floor * floor)
+        return (wide * jax.lax.rsqrt(square)).astype(x.dtype)
 
     return graph.dot(unit(q), unit(k))
 

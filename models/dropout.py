@@ -33,7 +33,7 @@ class Dropout(nn.Module):
 
 def counter_key(key: Array) -> Array:
     """A key of the counter hash, seeded by any other key."""
-    return jax.random.wrap_key_data(jax.random.bits(key, (2,)), impl=_COUNTER)
+    return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=_COUNTER)
 
 
 def _hash(x: Array) -> Array:

@@ -85,8 +85,7 @@ class GAT(nn.Module):
 def spread(x: Array | Matrix, heads: int) -> Array | Matrix:
     """One copy of x for every head: [N, F] -> [N, H, F], a sparse Matrix -> one of H heads."""
     if isinstance(x, Matrix):
-        edges = x.weights.shape[0]
-        return x.replace(weights=jnp.broadcast_to(x.weights, (edges, heads)))
+        return x.replace(weights=jnp.broadcast_to(x.weights, (*x.weights.shape[:-1], heads)))
     return jnp.broadcast_to(x[:, None, :], (x.shape[0], heads, x.shape[1]))
 
 

@@ -24,7 +24,8 @@ class Block(nn.Module):
     @nn.compact
     def __call__(self, x: Array, graph: Graph, train: bool = False) -> Array:
         def mlp(y):
-            return nn.Dense(x.shape[-1])(nn.relu(nn.Dense(self.hidden)(y)))
+            hidden = nn.relu(nn.Dense(self.hidden)(y))
+            return nn.Dense(x.shape[-1])(hidden)
 
         for sublayer in (lambda y: self.mixer(y, y, graph, train), mlp):
             if self.norm == "pre":

@@ -14,6 +14,7 @@ from results.run import Row, flat, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
 SAME = ("seed", "seeds", "save", "together")
+COST = ("parameters", "flops_per_step", "peak_memory", "seconds")
 OUTCOME = ("status", "step", "stopped_at", "failed_at")  # of a run; the rest says which it is
 
 
@@ -22,12 +23,12 @@ def summarize(
     ids: Mapping[str, np.ndarray],
     best: Mapping[str, np.ndarray],
     splits: Mapping[str, Any],
-    **facts: Any,
+    cost: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The summary of a population: its runs and, for every split, metrics over those that held.
 
     ids: the runs' numbers [R]; best: step, stopped_at, failed_at [R]; splits: for each, examples
-    [R] and metrics {name: [R]}; facts: what else is to be said (parameters, seconds, ...).
+    [R] and metrics {name: [R]}; cost: COST of it all.
     """
     config = about["config"]
     kept = f"best {config['select']['split']} {' and '.join(config['select']['metrics'])}"
@@ -53,7 +54,7 @@ def summarize(
             for split, found in splits.items()
         },
         "runs": runs,
-        **facts,
+        **cost,
         "expected": config["expected"],
     }
 
@@ -168,6 +169,7 @@ def verdict(summary: Mapping[str, Any]) -> str:
         return ""
     metric = expected["metric"]
     low, high = (in_words({"mean": expected[k], "std": None}, metric) for k in ("low", "high"))
+    low = low.removesuffix(" %")
     if summary["changed"]:
         return f"{low} to {high}, but for other settings ({', '.join(summary['changed'])} changed)"
     mean = summary["splits"]["test"][metric]["mean"]

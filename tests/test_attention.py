@@ -1,0 +1,350 @@
+"""A Transformer is a graph network on the complete graph, and other things attention is."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from models import GAT, GCN
+from models.attention import Attention, additive, cosine, dot
+from models.gat import GATLayer
+from models.graph import Dense, Sparse
+from models.layers import Block
+
+NODES, WIDTH, HEADS = 6, 4, 2
+MASK = np.random.default_rng(0).random((NODES, NODES)) < 0.5
+MASK[3] = False  # receiver 3 hears nobody
+CAUSAL = np.tril(np.ones((8, 8), bool))
+
+
+def sparse(mask):
+    receivers, senders = np.nonzero(mask)
+    return Sparse(jnp.asarray(senders), jnp.asarray(receivers), mask.shape)
+
+
+KINDS = {"dense": lambda mask: Dense(jnp.asarray(mask)), "sparse": sparse}
+both = pytest.mark.parametrize("kind", KINDS)
+norms = pytest.mark.parametrize("norm", ["pre", "post"])
+
+
+def close(actual, expected, tolerance=1e-5):
+    actual, expected = (np.asarray(x, np.float32) for x in (actual, expected))
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def normal(*shape, dtype="float32", seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def filled(model, *inputs):
+    """Parameters of a model, all random: biases too, which start at zero."""
+    shapes = jax.eval_shape(model.init, jax.random.key(0), *inputs)["params"]
+    leaves, tree = jax.tree.flatten(shapes)
+    random = [normal(*leaf.shape, seed=i) / 2 for i, leaf in enumerate(leaves)]
+    return {"params": jax.tree.unflatten(tree, random)}
+
+
+def outcome(model, params, x, *rest):
+    """The output, and the gradients of its product with fixed random numbers."""
+
+    @jax.jit
+    def run(params, x, rest):
+        value, vjp = jax.vjp(lambda params, x: model.apply(params, x, *rest), params, x)
+        return value, vjp(normal(*value.shape, seed=9))
+
+    return run(params, x, rest)
+
+
+def agree(one, other, tolerance=1e-5):
+    jax.tree.map(lambda a, b: close(a, b, tolerance), one, other)
+
+
+def softmax(scores, axis=-1):
+    powers = np.exp(scores - scores.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+class SelfAttention(nn.Module):
+    """Attention called like every other node model."""
+
+    heads: int = HEADS
+
+    @nn.compact
+    def __call__(self, x, graph):
+        return Attention(WIDTH, self.heads)(x, x, graph)
+
+
+def test_attention_is_the_same_on_a_mask_and_on_its_edges():
+    model, x = SelfAttention(), normal(NODES, WIDTH)
+    params = filled(model, x, Dense())
+    one, other = (outcome(model, params, x, make(MASK)) for make in KINDS.values())
+    agree(one, other)
+    value, (gradients, _) = one
+    close(value[3], params["params"]["Attention_0"]["out"]["bias"])  # it hears nobody
+    unfelt = gradients["params"]["Attention_0"]["key"].pop("bias")  # a shift of all the scores
+    close(unfelt, jnp.zeros_like(unfelt))
+    assert all(np.abs(leaf).max() > 1e-2 for leaf in jax.tree.leaves(gradients))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_dot_attention_is_jax_s_own(masked):
+    """Save for receivers that hear nobody: JAX gives the mean of all values, a graph zeros."""
+    q, k, v = (normal(3, n, HEADS, WIDTH, seed=n) for n in (NODES, 5, 5))
+    mask = jnp.asarray(np.random.default_rng(1).random((3, NODES, 5)) < 0.3) if masked else None
+    graph = Dense(mask)
+
+    @jax.jit
+    def run(q, k, v):
+        ours = lambda q, k, v: graph.mix(graph.softmax(dot(graph, q, k)), v)
+        theirs = lambda q, k, v: jax.nn.dot_product_attention(
+            q, k, v, mask=mask[:, None] if masked else None
+        )
+        heard = mask.any(-1)[..., None, None] if masked else True
+        cotangent = jnp.where(heard, normal(*q.shape, seed=9), 0)
+        pullbacks = [jax.vjp(f, q, k, v) for f in (ours, theirs)]
+        return [(value, vjp(cotangent)) for value, vjp in pullbacks]
+
+    (ours, gradients), (theirs, expected) = run(q, k, v)
+    agree(gradients, expected)
+    if masked:
+        deaf = ~mask.any(-1)
+        assert deaf.any()
+        np.testing.assert_array_equal(ours[deaf], 0)
+        ours, theirs = ours[~deaf], theirs[~deaf]
+    close(ours, theirs)
+
+
+@norms
+def test_a_transformer_is_a_graph_network_on_the_complete_graph(norm):
+    model, x = Block(Attention(WIDTH, HEADS), hidden=7, norm=norm), normal(NODES, WIDTH)
+    params = filled(model, x, Dense())
+    everyone = sparse(np.ones((NODES, NODES), bool))
+    agree(outcome(model, params, x, everyone), outcome(model, params, x, Dense()), 2e-5)
+
+
+@norms
+def test_a_block_is_a_layer_of_a_transformer(norm):
+    """Written anew, in plain jax.numpy, from the paper."""
+    x = normal(3, NODES, WIDTH)
+    model = Block(Attention(WIDTH, HEADS), hidden=7, norm=norm)
+    params = filled(model, x, Dense())
+
+    def layer(p, x):
+        def normed(p, x):
+            mean, deviation = x.mean(-1, keepdims=True), x.std(-1, keepdims=True)
+            return p["scale"] * (x - mean) / jnp.sqrt(deviation**2 + 1e-6) + p["bias"]
+
+        def attention(p, x):
+            mixed = []
+            for head in range(HEADS):
+                q, k, v = (
+                    x @ p[name]["kernel"][:, head] + p[name]["bias"][head]
+                    for name in ("query", "key", "value")
+                )
+                weights = jax.nn.softmax(q @ k.swapaxes(-1, -2) / jnp.sqrt(WIDTH // HEADS))
+                mixed.append(weights @ v @ p["out"]["kernel"][head])
+            return sum(mixed) + p["out"]["bias"]
+
+        def feedforward(first, second, x):
+            hidden = jnp.maximum(x @ first["kernel"] + first["bias"], 0)
+            return hidden @ second["kernel"] + second["bias"]
+
+        attend = lambda x: attention(p["mixer"], x)
+        think = lambda x: feedforward(p["Dense_0"], p["Dense_1"], x)
+        if norm == "pre":
+            x = x + attend(normed(p["LayerNorm_0"], x))
+            return x + think(normed(p["LayerNorm_1"], x))
+        x = normed(p["LayerNorm_0"], x + attend(x))
+        return normed(p["LayerNorm_1"], x + think(x))
+
+    close(model.apply(params, x, Dense()), jax.jit(layer)(params["params"], x))
+
+
+@both
+@pytest.mark.parametrize("model", [SelfAttention(), Block(Attention(WIDTH, HEADS), hidden=7)])
+def test_a_causal_mask_keeps_the_future_out(kind, model):
+    graph, x = KINDS[kind](CAUSAL), normal(8, WIDTH)
+    params = filled(model, x, graph)
+    apply = jax.jit(model.apply)
+    before, after = (np.asarray(apply(params, y, graph)) for y in (x, x.at[5].multiply(-2)))
+    np.testing.assert_array_equal(after[:5], before[:5])
+    assert (np.abs(after[5:] - before[5:]).max(1) > 1e-3).all()
+
+
+@both
+def test_additive_scores_are_bahdanau_s(kind):
+    """e_ij = v.tanh(W s_i + U h_j) on a complete bipartite graph of states s and words h."""
+    s, h = normal(2, 3, seed=1), normal(5, 4, seed=2)
+    w, u, v = normal(3, WIDTH, seed=3), normal(4, WIDTH, seed=4), normal(WIDTH, seed=5)
+    graph = Dense() if kind == "dense" else sparse(np.ones((2, 5), bool))
+    scores = additive(graph, (s @ w)[:, None], (h @ u)[:, None], v[None])
+    context = graph.mix(graph.softmax(scores), h[:, None])[:, 0]
+    expected = [[v @ np.tanh(s[i] @ w + h[j] @ u) for j in range(5)] for i in range(2)]
+    close(scores.reshape(2, 5), expected)
+    close(context, softmax(np.array(expected)) @ h)
+
+
+@both
+def test_additive_scores_are_gatv2_s(kind):
+    """e_ij = a.LeakyReLU(W_l h_i + W_r h_j) on edges, per head."""
+    graph, h = KINDS[kind](MASK), normal(NODES, 3)
+    left, right = normal(3, HEADS, WIDTH, seed=1), normal(3, HEADS, WIDTH, seed=2)
+    a = normal(HEADS, WIDTH, seed=3)
+    q, k = (jnp.einsum("nf,fhd->nhd", h, w) for w in (left, right))
+    scores = additive(graph, q, k, a, lambda x: nn.leaky_relu(x, 0.2))
+    for i, j in np.argwhere(MASK):
+        for head in range(HEADS):
+            summed = h[i] @ left[:, head] + h[j] @ right[:, head]
+            expected = a[head] @ np.where(summed > 0, summed, 0.2 * summed)
+            edge = (
+                scores[i, j]
+                if kind == "dense"
+                else scores[np.argwhere(MASK).tolist().index([i, j])]
+            )
+            close(edge[head], expected)
+
+
+@both
+def test_gat_s_score_is_additive_with_one_feature(kind):
+    graph, x = KINDS[kind](MASK), normal(NODES, 3)
+    model = GATLayer(WIDTH, HEADS)
+    params = filled(model, x, graph)
+    _, sown = model.apply(params, x, graph, mutable=["intermediates"])
+    (attention,) = sown["intermediates"]["attention"]
+    p = params["params"]
+    h = jnp.einsum("nf,fhd->nhd", x, p["kernel"])
+    q, k = (
+        ((h * p[f"{side}_kernel"][..., 0].T).sum(-1) + p[f"{side}_bias"])[..., None]
+        for side in ("receive", "send")
+    )
+    scores = additive(graph, q, k, jnp.ones((HEADS, 1)), lambda x: nn.leaky_relu(x, 0.2))
+    close(attention.weights, graph.softmax(scores))
+
+
+@both
+def test_cosine_scores_address_memory_by_content(kind):
+    """The NTM's content address: softmax of beta * cosine(key, row) over the rows, then a read."""
+    memory, keys, beta = normal(5, 3, seed=1), normal(2, 3, seed=2), np.array([0.5, 4.0])
+    graph = Dense() if kind == "dense" else sparse(np.ones((2, 5), bool))
+    sharp = graph.pair(lambda q, k: q + 0 * k, jnp.asarray(beta)[:, None], memory[:, :1])
+    weights = graph.softmax(sharp * cosine(graph, keys[:, None], memory[:, None]))
+    lengths = np.outer(np.linalg.norm(keys, axis=1), np.linalg.norm(memory, axis=1))
+    expected = softmax(beta[:, None] * (keys @ memory.T) / lengths)
+    close(weights.reshape(2, 5), expected)
+    close(graph.mix(weights, memory[:, None])[:, 0], expected @ memory)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_cosine_of_any_length(dtype):
+    """Zero with a zero vector, finite gradients there; right where squares overflow float16."""
+    q = jnp.array([[0.0, 0], [3, 4], [300, 400]], dtype)[:, None]
+    k = jnp.array([[0.0, 0], [4, 3], [-0.03, -0.04]], dtype)[:, None]
+    score = lambda q, k: cosine(Dense(), q, k)[..., 0]
+    close(
+        score(q, k), [[0, 0, 0], [0, 0.96, -1], [0, 0.96, -1]], 1e-5 if dtype == "float32" else 1e-2
+    )
+    gradients = jax.grad(lambda q: score(q, k).sum(dtype=jnp.float32))(q.astype(jnp.float32))
+    assert np.isfinite(gradients).all() and np.abs(gradients[1]).max() > 0.01
+
+
+MODELS = {
+    "attention": SelfAttention(),
+    "block": Block(Attention(WIDTH, HEADS), hidden=7),
+    "gat": GAT(out=3, width=2, heads=2),
+    "gcn": GCN(out=3, width=2),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+@both
+@models
+def test_permuting_nodes_permutes_outputs(kind, model):
+    x, order = normal(NODES, WIDTH), np.random.default_rng(2).permutation(NODES)
+    graph, permuted = KINDS[kind](MASK), KINDS[kind](MASK[order][:, order])
+    params, apply = filled(model, x, graph), jax.jit(model.apply)
+    close(apply(params, x[order], permuted), apply(params, x, graph)[order])
+
+
+@both
+@models
+def test_padding_changes_nothing(kind, model):
+    """Two more nodes that hear themselves and are heard by nobody, and edges that are not there."""
+    x, graph = normal(NODES, WIDTH), KINDS[kind](MASK)
+    params, apply = filled(model, x, graph), jax.jit(model.apply)
+    wide = np.pad(MASK, (0, 2))
+    wide[NODES:, NODES:] = True
+    padded = KINDS[kind](wide)
+    if kind == "sparse":
+        there = np.ones(len(padded.senders) + 3, bool)
+        there[-3:] = False
+        padded = Sparse(
+            jnp.append(padded.senders, jnp.array([NODES, 0, 1])),
+            jnp.append(padded.receivers, jnp.array([0, 1, 3])),
+            padded.shape,
+            jnp.asarray(there),
+        )
+    rubbish = 100 * normal(2, WIDTH, seed=8)
+    actual = apply(params, jnp.concatenate([x, rubbish]), padded)
+    close(actual[:NODES], apply(params, x, graph))
+
+
+@pytest.mark.parametrize("width, heads", [(10, 3), (2, 8)])
+def test_heads_share_the_width_evenly(width, heads):
+    with pytest.raises(ValueError, match=f"width={width} is not a multiple of heads={heads}"):
+        Attention(width, heads)
+
+
+SCORES = {
+    "dot": dot,
+    "additive": lambda graph, q, k: additive(graph, q, k, jnp.ones(q.shape[-2:], q.dtype)),
+    "cosine": cosine,
+}
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_sentences_of_several_lengths_in_one_batch(score):
+    """Lengths 2 and 5: not the least weight on padding, whatever the precision."""
+    real = np.arange(5) < np.array([[2], [5]])
+    graph = Dense(jnp.asarray(real[:, None]))
+    q, k = normal(2, 3, HEADS, WIDTH), normal(2, 5, HEADS, WIDTH, seed=1)
+
+    @jax.jit
+    def run(q, k):
+        weights = graph.softmax(SCORES[score](graph, q, k))
+        return weights, graph.mix(weights, k)
+
+    expected, context = run(q, k)
+    for dtype in ("float32", "bfloat16", "float16"):
+        weights, mixed = run(q.astype(dtype), k.astype(dtype))
+        assert weights.dtype == mixed.dtype == dtype
+        weights = np.asarray(weights, np.float32)
+        np.testing.assert_array_equal(weights[0, :, 2:], 0)
+        assert (weights[0, :, :2] > 0).all() and (weights[1] > 0).all()
+        close(weights.sum(2), np.ones((2, 3, HEADS)), 1e-2)
+        close(weights, expected, 1e-2)
+        close(mixed, context, 2e-2)
+
+
+@both
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("model", [Attention(WIDTH, HEADS), GATLayer(WIDTH, HEADS)])
+def test_attention_in_half_precision(kind, dtype, model):
+    graph, x = KINDS[kind](MASK), normal(NODES, WIDTH)
+    if kind == "sparse":
+        graph = graph.replace(mask=jnp.arange(len(graph.senders)) % 3 > 0)
+    inputs = (x, x, graph) if isinstance(model, Attention) else (x, graph)
+    params = filled(model, *inputs)
+
+    @jax.jit
+    def run(params, inputs):
+        value, sown = model.apply(params, *inputs, mutable=["intermediates"])
+        return value, sown["intermediates"]["attention"][0].weights
+
+    half = lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+    value, weights = run(*jax.tree.map(half, (params, inputs)))
+    expected, expected_weights = run(params, inputs)
+    assert value.dtype == weights.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(weights, np.float32)[~np.asarray(graph.mask)], 0)
+    close(weights, expected_weights, 1e-2)
+    close(value, expected, 2e-2)

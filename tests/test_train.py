@@ -1,0 +1,388 @@
+"""Populations, run folders, interrupts and the command line: training as its users meet it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy import Net, Points, config
+
+import population
+import train
+from results import report
+from results.run import Folder, read_json, read_rows, status
+
+ROOT = Path(__file__).parents[1]
+TIMES = ("seconds", "peak_memory")
+
+
+def about(cfg):
+    task = Points.about
+    plain = json.loads(json.dumps(cfg.to_dict()))
+    return {"config": plain, "data": task, "experiment": "points", "overrides": {},
+            "versions": {}, "device": "cpu"}  # fmt: skip
+
+
+def traced(cfg, model=None, task=None):
+    model = model or Net(2, dropout=0.5, normed=True)
+    return population.trace(cfg, model, task or Points.make())
+
+
+def trained(cfg, path, model=None, task=None, stop_after=None, resume=False):
+    """Rows of a run in `path`, closed after `stop_after` chunks if that is given."""
+    folder = (Folder.resume if resume else Folder.create)(path, about(cfg))
+    with folder:
+        rows = train.run(traced(cfg, model, task), folder)
+        for number, _ in enumerate(rows, 1):
+            if number == stop_after:
+                rows.close()
+    return read_rows(path)
+
+
+def final_state(cfg, path, model=None):
+    with Folder(path) as folder:
+        return folder.restore(traced(cfg, model).shapes)
+
+
+def assert_same(one, other):
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+# ---- Populations
+
+
+def test_runs_do_not_depend_on_their_neighbours(tmp_path):  # SEED-2
+    cfg = config(seeds=4)
+    rows = trained(cfg, tmp_path / "four")
+    alone = trained(config(seeds=1, seed=2), tmp_path / "one")
+    for row in alone:
+        [same] = [r for r in rows if all(r[k] == row[k] for k in ("seed", "step", "split"))]
+        assert same | {"run": 0} == row
+    first = {r["seed"]: r["loss"] for r in rows if r["step"] == 4 and r["split"] == "train"}
+    assert len(set(first.values())) == 4
+
+
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_vmap_devices_and_slices_agree(tmp_path, together):
+    """Four runs on four devices, or (three of them) on three devices, or vmapped on one."""
+    cfg = config(seeds=4, together=together)
+    program = traced(cfg)
+    assert len(program.shapes.step.sharding.device_set) == 4
+    everywhere, _ = program.advance.compile()(program.task, program.start(program.task))
+
+    mesh = jax.make_mesh((1,), ("run",), (jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])
+    model, task = Net(2, dropout=0.5, normed=True), Points.make()
+    one_device = jax.jit(population.over_runs(population.advance, cfg, model, mesh))
+    state = population.start(cfg, model, task, program.runs)
+    here = one_device(task, state)["state"]
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
+        tuple(everywhere[1:5]),
+        tuple(here[1:5]),
+    )
+
+
+def test_a_failed_run_is_named_and_harms_nobody(tmp_path):  # NUMERIC-4, SELECT-8
+    cfg = config(seeds=3)
+    whole = trained(cfg, tmp_path / "whole")
+    rows = trained(cfg, tmp_path / "run", task=Points.make(poison=(1, 6)))
+    assert [r for r in rows if r["seed"] != 1] == [r for r in whole if r["seed"] != 1]
+    assert max(r["step"] for r in rows if r["seed"] == 1) == 7
+    summary = read_json(tmp_path / "run/summary.json")
+    assert [run["failed_at"] for run in summary["runs"]] == [0, 7, 0]
+    assert [run["status"] for run in summary["runs"]] == ["finished", "failed", "finished"]
+    accuracy = summary["splits"]["test"]["accuracy"]
+    assert accuracy["n"] == 2 and accuracy["values"][1] is None
+    assert "seed 1 at step 7" in report.final_block(summary, "here")
+    state = final_state(cfg, tmp_path / "run")
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params))
+
+
+def test_same_command_twice(tmp_path):  # SEED-1
+    cfg = config(seeds=2)
+    assert trained(cfg, tmp_path / "a") == trained(cfg, tmp_path / "b")
+    assert_same(final_state(cfg, tmp_path / "a"), final_state(cfg, tmp_path / "b"))
+
+
+def test_early_stopping_ends_the_loop(tmp_path):  # SELECT-4
+    """Without learning the first validation stays best: patience 2 stops at the third."""
+    cfg = config(steps=40, evaluate=4, every=4, patience=2, optimizer=dict(learning_rate=1e-30))
+    rows = trained(cfg, tmp_path / "run", Net(2))
+    summary = read_json(tmp_path / "run/summary.json")
+    assert summary["runs"][0]["stopped_at"] == 12 and rows[-1]["step"] == 12
+
+
+def test_test_follows_validation(tmp_path):  # SELECT-5, CKPT-4, EVAL-5
+    cfg = config(steps=40, evaluate=1, every=1, seeds=2, optimizer=dict(learning_rate=0.3))
+    rows, path = trained(cfg, tmp_path / "run"), tmp_path / "run"
+    summary = read_json(path / "summary.json")
+    for seed, run in enumerate(summary["runs"]):
+        losses = [r["loss"] for r in rows if r["seed"] == seed and r["split"] == "validation"]
+        assert run["step"] == int(np.argmin(losses)) + 1 < 40
+        assert summary["splits"]["validation"]["loss"]["values"][seed] == min(losses)
+    outputs = np.load(path / "outputs.npz")
+    right = outputs["outputs"].argmax(-1) == outputs["targets"]
+    accuracy = (right & outputs["mask"]).sum(-1) / outputs["mask"].sum(-1)
+    found = summary["splits"]["test"]
+    np.testing.assert_allclose(accuracy, found["accuracy"]["values"], rtol=1e-6)
+    assert found["examples"] == 10 and found["accuracy"]["n"] == 2
+
+
+def test_one_seed_has_no_deviation(tmp_path):  # SELECT-6
+    trained(config(), tmp_path / "run")
+    text = (tmp_path / "run/summary.json").read_text()
+    found = json.loads(text)["splits"]["test"]["accuracy"]
+    assert found["n"] == 1 and found["std"] is None and "NaN" not in text
+
+
+# ---- Resuming
+
+
+@pytest.mark.parametrize("stops", [(1,), (3,), (1, 1, 2)])
+def test_resume_is_exact(tmp_path, stops):  # RESUME-1, RESUME-3, RESUME-5
+    cfg = config(seeds=2, save=0.0, optimizer=dict(schedule="stairs", drops=(9,), warmup=3))
+    whole, path = trained(cfg, tmp_path / "whole"), tmp_path / "parts"
+    for number, stop in enumerate(stops):
+        trained(cfg, path, stop_after=stop, resume=number > 0)
+        assert status(path) == "unfinished"
+    assert trained(cfg, path, resume=True) == whole
+    assert_same(final_state(cfg, path), final_state(cfg, tmp_path / "whole"))
+    steps = [row["step"] for row in whole if row["run"] == 0 and row["split"] == "train"]
+    assert steps == [4, 8, 12, 16, 20]
+    one, other = (read_json(p / "summary.json") for p in (tmp_path / "whole", path))
+    assert {k: v for k, v in one.items() if k not in TIMES} == {
+        k: v for k, v in other.items() if k not in TIMES
+    }
+
+
+def test_patience_is_resumed(tmp_path):  # RESUME-4
+    cfg = config(steps=40, evaluate=4, every=4, patience=3, optimizer=dict(learning_rate=1e-30))
+    trained(cfg, tmp_path / "run", Net(2), stop_after=3)  # the best and two misses
+    trained(cfg, tmp_path / "run", Net(2), resume=True)
+    assert read_json(tmp_path / "run/summary.json")["runs"][0]["stopped_at"] == 16
+
+
+def test_rows_past_the_checkpoint_are_cut(tmp_path):
+    cfg, path = config(save=0.0), tmp_path / "run"
+    whole = trained(cfg, tmp_path / "whole")
+    trained(cfg, path, stop_after=2)
+    with open(path / "metrics.jsonl", "a") as f:
+        f.write(json.dumps({"step": 12, "run": 0, "split": "train", "loss": 9.0}) + "\n")
+        f.write('{"step": 16, "run": 0, "spl')  # killed while writing
+    assert trained(cfg, path, resume=True) == whole
+
+
+def test_resume_refuses_other_settings(tmp_path):
+    trained(config(), tmp_path / "run", stop_after=1)
+    with pytest.raises(ValueError, match="optimizer.learning_rate = 0.5, but the run has 0.001"):
+        Folder.resume(tmp_path / "run", about(config(optimizer=dict(learning_rate=0.5))))
+    longer = about(config(steps=40))
+    Folder.resume(tmp_path / "run", longer).close()
+    assert read_json(tmp_path / "run/config.json")["config"]["steps"] == 40
+
+
+def test_more_devices_or_fewer(tmp_path):  # RESUME-6
+    """Saved from two devices' worth of runs, restored where one device holds them."""
+    cfg = config(seeds=2)
+    trained(cfg, tmp_path / "run", stop_after=2)
+    shapes = traced(cfg).shapes
+    one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    place = lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=one)
+    with Folder(tmp_path / "run") as folder:
+        state = folder.restore(jax.tree.map(place, shapes))
+    assert state.step == 8 and state.best.misses.sharding.device_set == {jax.devices()[0]}
+
+
+# ---- Checkpoints
+
+
+def damage(path: Path) -> None:
+    """Cuts every file of array data in a checkpoint to half."""
+    for file in path.rglob("*"):
+        if file.is_file() and file.stat().st_size > 1:
+            os.truncate(file, file.stat().st_size // 2)
+
+
+def test_a_damaged_checkpoint_falls_back(tmp_path, capsys):  # CKPT-2
+    cfg, path = config(seeds=2, save=0.0), tmp_path / "run"
+    whole = trained(cfg, tmp_path / "whole")
+    trained(cfg, path, stop_after=3)
+    damage(path / "checkpoints/12")
+    assert trained(cfg, path, resume=True) == whole
+    said = capsys.readouterr().err
+    assert "checkpoint 12 is damaged" in said and "Traceback" not in said
+    assert_same(final_state(cfg, path), final_state(cfg, tmp_path / "whole"))
+
+
+def test_all_damaged_is_an_error(tmp_path):
+    cfg, path = config(save=0.0), tmp_path / "run"
+    trained(cfg, path, stop_after=2)
+    damage(path / "checkpoints")
+    with pytest.raises(ValueError, match="no checkpoint can be read"):
+        final_state(cfg, path)
+
+
+def test_the_last_two_are_kept_by_number(tmp_path):  # CKPT-3
+    with Folder.create(tmp_path / "run", about(config())) as folder:
+        for step in (9, 10, 100):
+            folder.save(step, {"a": jnp.ones(2)})
+    kept = sorted(int(p.name) for p in (tmp_path / "run/checkpoints").iterdir())
+    assert kept == [10, 100]
+
+
+def test_folders_are_not_overwritten(tmp_path):  # CKPT-5
+    path = tmp_path / "run"
+    trained(config(), path)
+    with pytest.raises(ValueError, match="holds a run"):
+        Folder.create(path, about(config()))
+    with pytest.raises(ValueError, match="in use"), Folder(path):
+        Folder.create(path, about(config()), overwrite=True)
+    assert status(path) == "finished"
+    Folder.create(path, about(config()), overwrite=True).close()
+    assert status(path) == "unfinished" and not (path / "checkpoints").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="no run's"):
+        Folder.create(tmp_path / "mine", about(config()), overwrite=True)
+
+
+# ---- The command line
+
+
+def command(*words, cwd=ROOT):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), *map(str, words)],
+        cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+GCN, SHORT = "--config=configs/gcn_cora.py", ("--config.steps=20", "--config.seeds=2")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--config=configs/gcn_coraa.py"], "did you mean 'configs/gcn_cora.py'"),
+        ([], "--config=FILE is required"),
+        ([GCN, "--config.model.widht=4"], "did you mean 'model.width'"),  # CONFIG-1
+        ([GCN, "--config.steps=ten"], "--config.steps=ten: expected a whole number"),  # CONFIG-4
+        ([GCN, "--config.steps=2.5"], "--config.steps=2.5: expected a whole number"),
+        ([GCN, "--config.model.depth=-1"], "model.depth = -1: expected 1 or more"),
+        ([GCN, "--config.model.dropout=1.5"], "model.dropout = 1.5"),
+        ([GCN, "--config.select.ties=maybe"], "expected true or false"),  # CONFIG-3
+        ([GCN, "--config.model={'width': 4}"], "override single fields"),
+        ([GCN, "--config.select.metrics=(loss,accuracy)"], "write a tuple of words"),
+        ([GCN, "--config.model.name=GCNN"], "did you mean 'GCN'"),
+        ([GCN, "--config.task.name=Citatoin"], "did you mean 'Citation'"),
+        ([GCN, "--config.task.dataset=coraa"], "did you mean 'cora'"),
+        ([GCN, "--config.task.split=odd"], "expected 'public' or 'random'"),
+        ([GCN, "--config.optimizer.name=adamm"], "did you mean 'adam'"),
+        ([GCN, "--config.optimizer.l2_on=embedding"], "matches none of kernel_0, kernel_1"),
+        ([GCN, "--config.select.metrics=acuracy"], "did you mean 'accuracy'"),
+        ([GCN, "--resume", "--overwrite"], "--resume and --overwrite"),  # CONFIG-6
+        ([GCN, "--resume"], "there is no run in"),
+        ([GCN, "steps=5"], "unexpected argument 'steps=5'"),
+        ([GCN, "--evaluate=nowhere"], "--evaluate=nowhere: no finished run is there"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, words, said):
+    done = command(*words, f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 2 and said in done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_numbers_and_booleans_are_read_alike(tmp_path):  # CONFIG-2, CONFIG-3
+    for spelling in ("1e-3", "1E-3", ".001", "0.001"):
+        done = command(GCN, f"--config.optimizer.learning_rate={spelling}", "--dry_run")
+        assert "optimizer.learning_rate  0.001\n" in done.stdout
+    for spelling in (
+        "--config.select.ties=False",
+        "--config.select.ties=0",
+        "--noconfig.select.ties",
+    ):
+        assert "select.ties              False\n" in command(GCN, spelling, "--dry_run").stdout
+
+
+def test_dry_run_writes_nothing(tmp_path):
+    done = command(GCN, "--dry_run", f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 0 and not list(tmp_path.iterdir())
+    assert "parameters: 23,040" in done.stdout and "kernel_0  (1433, 16)" in done.stdout
+
+
+def test_folders_with_spaces_and_accents(tmp_path):  # PLATFORM-2, RESUME-3, CKPT-7
+    path = tmp_path / "résultats de l'été"
+    done = command(GCN.replace("/", "\\"), *SHORT, f"--workdir={path}")
+    assert done.returncode == 0 and "test accuracy" in done.stdout
+    assert read_json(path / "config.json")["file"] == "configs/gcn_cora.py"
+    again = command(GCN, *SHORT, f"--workdir={path}", "--resume")
+    assert again.returncode == 0 and again.stdout == done.stdout
+    before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
+    first, second = (command(f"--evaluate={path}") for _ in range(2))
+    assert first.stdout == second.stdout == done.stdout
+    after = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
+    assert before == after
+    refused = command(GCN, *SHORT, f"--workdir={path}")
+    assert refused.returncode == 2 and "holds a run (finished)" in refused.stderr
+
+
+def killed_often(path, moments, words):
+    """Runs the command, stopped by the signals at the moments given, then to its end."""
+    for sig, wait in moments:
+        resume = ["--resume"] if (path / "config.json").exists() else []
+        process = subprocess.Popen(
+            [sys.executable, "train.py", *words, f"--workdir={path}", *resume],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + 120
+        rows = len(read_rows(path))
+        while len(read_rows(path)) <= rows and process.poll() is None:  # it has begun to train
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(wait)
+        process.send_signal(sig)
+        code = process.wait()
+        assert code in (0, {"KILL": -9, "TERM": 143, "INT": 130}[sig.name[3:]])
+    resume = ["--resume"] if (path / "config.json").exists() else []
+    assert command(*words, f"--workdir={path}", *resume).returncode == 0
+
+
+def assert_same_outcome(one, other):
+    assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    summaries = [read_json(path / "summary.json") for path in (one, other)]
+    for summary in summaries:
+        for name in TIMES:
+            summary.pop(name)
+    assert summaries[0] == summaries[1]
+    arrays = [np.load(path / "outputs.npz") for path in (one, other)]
+    assert set(arrays[0]) == set(arrays[1])
+    for name in arrays[0]:
+        np.testing.assert_array_equal(arrays[0][name], arrays[1][name])
+
+
+def test_killed_runs_end_as_undisturbed_ones(tmp_path):  # CKPT-1
+    words = [GCN, "--config.steps=600", "--config.seeds=2", "--config.save=0"]
+    assert command(*words, f"--workdir={tmp_path / 'whole'}").returncode == 0
+    rng = random.Random(0)
+    signals = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+    killed_often(tmp_path / "killed", [(s, rng.uniform(0, 1)) for s in signals], words)
+    assert_same_outcome(tmp_path / "whole", tmp_path / "killed")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_ten_kills_of_gat(tmp_path):  # RESUME-1, CKPT-1
+    words = ["--config=configs/gat_cora.py", "--config.seeds=2", "--config.save=0"]
+    assert command(*words, f"--workdir={tmp_path / 'whole'}").returncode == 0
+    rng = random.Random(0)
+    signals = [signal.SIGKILL, signal.SIGTERM] * 5
+    killed_often(tmp_path / "killed", [(s, rng.uniform(0, 2)) for s in signals], words)
+    assert_same_outcome(tmp_path / "whole", tmp_path / "killed")
