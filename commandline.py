@@ -12,6 +12,7 @@ import runpy
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,6 +137,7 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
         "overrides": overrides(),
         "command": shlex.join(["python", "train.py", f"--config={file}", *changed]),
         "data": task.about,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "device": f"{len(jax.devices())} x {device.device_kind}, {cpus()} CPUs",
         "versions": {
             "python": ".".join(map(str, sys.version_info[:3])),

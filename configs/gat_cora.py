@@ -27,7 +27,9 @@ def get_config():
         ),
         optimizer=dict(name="adam", learning_rate=5e-3, l2=5e-4),
         select=dict(metrics=("loss", "accuracy"), keep="best", ties=True),
-        expected=dict(value=0.830, std=0.007, low=0.823, high=0.838, source="table 2"),
+        expected=dict(
+            value=0.830, std=0.007, low=0.823, high=0.838, source="Veličković et al. 2018, table 2"
+        ),
         steps=2000,
         evaluate=1,
         every=10,

@@ -145,6 +145,6 @@ def distinct(pool: Iterable[Run]) -> dict[str, tuple[Run, int]]:
     for run in pool:
         own = {report.who(one): (run, i) for i, one in enumerate(run.summary["runs"])}
         if twice := [who for who in own if who in members]:
-            say(f"{run.path}: {', '.join(twice)} not counted, being in another folder too")
+            say(f"{run.path}: not counted, being in another folder too: {', '.join(twice)}")
         members |= {who: member for who, member in own.items() if who not in members}
     return members

@@ -26,7 +26,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 Row = dict[str, Any]
-FREE = ("steps", "save")  # the settings that a resume may change
+FREE = ("steps", "save", "expected.")  # what a resume may change
 LOCK = ".lock"
 
 
@@ -84,7 +84,8 @@ class Folder:
         for name in ("versions", "device"):
             if about[name] != old[name]:
                 say(f"another {name} than before: the numbers will be close, not equal bit for bit")
-        folder._describe({**old, "config": about["config"]})
+        sittings = old.get("sittings", 1) + 1
+        folder._describe({**about, "date": old["date"], "sittings": sittings})
         return folder
 
     @classmethod
@@ -102,7 +103,7 @@ class Folder:
         old = read_json(path / "config.json")
         was, now = flat(old["config"]), flat(about["config"])
         for name in now | was:
-            if was.get(name) != now.get(name) and name not in FREE:
+            if was.get(name) != now.get(name) and not name.startswith(FREE):
                 raise ValueError(
                     f"--resume: {name} = {now.get(name)!r}, but the run has {was.get(name)!r}"
                 )

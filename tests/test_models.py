@@ -1,0 +1,326 @@
+"""The node classifiers compute what their papers say, and stand what graphs and configs do."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from models import GAT, GCN, MLP
+from models.attention import Attention
+from models.gat import GATLayer
+from models.graph import Dense, Matrix, Sparse
+from models.layers import Block
+
+# 0 - 1 - 2 and 1 - 3: who hears whom, besides themselves.
+STAR = np.array([[0, 1, 0, 0], [1, 0, 1, 1], [0, 1, 0, 0], [0, 1, 0, 0]], bool)
+NODES, FEATURES, OUT = 4, 5, 3
+
+
+def sparse(mask):
+    receivers, senders = np.nonzero(mask)
+    return Sparse(jnp.asarray(senders), jnp.asarray(receivers), mask.shape)
+
+
+KINDS = {"dense": lambda mask: Dense(jnp.asarray(mask)), "sparse": sparse}
+both = pytest.mark.parametrize("kind", KINDS)
+
+
+def close(actual, expected, tolerance=1e-5):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def normal(*shape, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), "float32")
+
+
+def filled(model, *inputs):
+    """Parameters of a model, all random: biases too, which start at zero."""
+    shapes = jax.eval_shape(model.init, jax.random.key(0), *inputs)["params"]
+    leaves, tree = jax.tree.flatten(shapes)
+    random = [normal(*leaf.shape, seed=i) / 2 for i, leaf in enumerate(leaves)]
+    return {"params": jax.tree.unflatten(tree, random)}
+
+
+def forward(model, params, x, graph, seed=None):
+    """Of training where a seed is given."""
+    rngs = None if seed is None else {"dropout": jax.random.key(seed)}
+    return jax.jit(lambda *args: model.apply(*args, train=rngs is not None, rngs=rngs))(
+        params, x, graph
+    )
+
+
+def bag_of_words(kind):
+    """The features as a Matrix, and as the array that it stands for."""
+    mask = np.random.default_rng(5).random((NODES, FEATURES)) < 0.5
+    array = np.where(mask, normal(NODES, FEATURES, seed=6), 0)
+    edges = array[mask] if kind == "sparse" else array
+    return Matrix(KINDS[kind](mask), jnp.asarray(edges)[..., None]), jnp.asarray(array)
+
+
+MODELS = {
+    "gat": GAT(OUT, width=2, heads=3, out_heads=2, depth=3, residual=True),
+    "gcn": GCN(OUT, width=4),
+    "mlp": MLP(OUT, width=4),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+@both
+def test_gat_by_the_paper_s_equations(kind):
+    x, graph = normal(NODES, FEATURES), KINDS[kind](STAR)
+    model = GAT(OUT, width=2, heads=3, out_heads=2, slope=0.1)
+    params = filled(model, x, graph)
+
+    def layer(p, x):
+        out = np.zeros((NODES, *p["bias"].shape))
+        for head in range(out.shape[1]):
+            h = x @ p["kernel"][:, head]
+            receive, send = (
+                h @ p[f"{side}_kernel"][:, head, 0] + p[f"{side}_bias"][head]
+                for side in ("receive", "send")
+            )
+            for i in range(NODES):
+                j = np.flatnonzero(STAR[i] | (np.arange(NODES) == i))
+                score = receive[i] + send[j]
+                powers = np.exp(np.where(score > 0, score, 0.1 * score))
+                out[i, head] = powers / powers.sum() @ h[j] + p["bias"][head]
+        return out
+
+    first, second = (jax.tree.map(np.asarray, params["params"][f"GATLayer_{i}"]) for i in range(2))
+    hidden = layer(first, np.asarray(x)).reshape(NODES, -1)
+    hidden = np.where(hidden > 0, hidden, np.expm1(hidden))
+    close(forward(model, params, x, graph), layer(second, hidden).mean(1))
+
+
+@both
+def test_gcn_by_the_paper_s_equation(kind):
+    x, graph, model = normal(NODES, FEATURES), KINDS[kind](STAR), MODELS["gcn"]
+    params = filled(model, x, graph)
+    heard = STAR + np.eye(NODES)
+    scale = np.diag(heard.sum(1) ** -0.5)
+    mix = scale @ heard @ scale
+    first, second = (np.asarray(params["params"][f"kernel_{i}"]) for i in range(2))
+    close(forward(model, params, x, graph), mix @ np.maximum(mix @ x @ first, 0) @ second)
+
+
+def test_mlp_by_hand_whatever_the_graph():
+    x, model = normal(NODES, FEATURES), MODELS["mlp"]
+    params = filled(model, x)
+    p = params["params"]
+    hidden = np.maximum(x @ p["kernel_0"] + p["bias_0"], 0)
+    for graph in (None, sparse(STAR), Dense(jnp.asarray(~STAR))):
+        close(forward(model, params, x, graph), hidden @ p["kernel_1"] + p["bias_1"])
+
+
+@models
+def test_a_model_is_the_same_on_a_mask_and_on_its_edges(model):
+    x = normal(NODES, FEATURES)
+    params = filled(model, x, sparse(STAR))
+
+    @jax.jit
+    def run(params, x, graph):
+        value, vjp = jax.vjp(lambda params, x: model.apply(params, x, graph), params, x)
+        return value, vjp(normal(*value.shape, seed=9))
+
+    jax.tree.map(close, *(run(params, x, make(STAR)) for make in KINDS.values()))
+
+
+@both
+@models
+def test_sparse_features_are_those_features(kind, model):
+    matrix, array = bag_of_words(kind)
+    graph = sparse(STAR)
+    params = filled(model, array, graph)
+    close(forward(model, params, matrix, graph), forward(model, params, array, graph))
+
+
+@pytest.mark.parametrize(
+    "model, count",
+    [
+        # kernel, two halves of the score (kernel and bias) and bias: 1433 * 64 + 2 * (64 + 8) + 64
+        # = 91,920 of the first layer, 64 * 7 + 2 * (7 + 1) + 7 = 471 of the second.
+        (GAT(out=7), 92_391),
+        (GCN(out=7), 1433 * 16 + 16 * 7),  # 23,040
+        (MLP(out=7), 1433 * 16 + 16 + 16 * 7 + 7),  # 23,063
+    ],
+    ids=MODELS,
+)
+def test_parameters_on_cora(model, count):
+    x = jax.ShapeDtypeStruct((2708, 1433), jnp.float32)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), x, Dense(jnp.ones((2708, 2708), bool)))
+    assert sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)) == count
+
+
+@both
+@models
+def test_without_edges_a_node_hears_itself(kind, model):
+    x, graph = normal(2, FEATURES), KINDS[kind](np.zeros((2, 2), bool))
+    params = filled(model, x, graph)
+
+    @jax.jit
+    def run(params, x):
+        value, vjp = jax.vjp(lambda params, x: model.apply(params, x, graph), params, x)
+        return value, vjp(jnp.ones_like(value))
+
+    value, gradients = run(params, x)
+    alone = [forward(model, params, x[i : i + 1], Dense(jnp.ones((1, 1), bool))) for i in (0, 1)]
+    close(value, np.concatenate(alone))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+
+
+@both
+def test_a_layer_gives_its_bias_to_whom_nobody_speaks(kind):
+    mask = STAR.copy()
+    mask[2] = mask[:, 2] = False
+    x, graph, model = normal(NODES, FEATURES), KINDS[kind](mask), GATLayer(2, 3)
+    params = filled(model, x, graph)
+    run = jax.jit(jax.value_and_grad(lambda p: (model.apply(p, x, graph) ** 2).sum()))
+    value = forward(model, params, x, graph)
+    np.testing.assert_array_equal(value[2], params["params"]["bias"])
+    assert np.abs(value[0] - value[2]).max() > 0.1
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run(params)))
+
+
+@both
+def test_training_survives_when_nearly_all_attention_is_dropped(kind):
+    x, targets = normal(2, FEATURES), jnp.arange(2)
+    graph = KINDS[kind](~np.eye(2, dtype=bool))
+    model, adam = GAT(2, width=4, heads=2, attention_dropout=0.99), optax.adam(0.01)
+    params = filled(model, x, graph)
+
+    def step(state, key):
+        params, opt = state
+
+        def loss(params):
+            logits = model.apply(params, x, graph, train=True, rngs={"dropout": key})
+            return optax.softmax_cross_entropy_with_integer_labels(logits, targets).mean()
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        updates, opt = adam.update(gradients, opt)
+        return (optax.apply_updates(params, updates), opt), value
+
+    keys = jax.random.split(jax.random.key(0), 500)
+    state, losses = jax.jit(lambda state: jax.lax.scan(step, state, keys))(
+        (params, adam.init(params))
+    )
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state, losses)))
+    assert len(np.unique(losses)) > 250
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(
+            model.clone(residual=True) if isinstance(model, GAT) else model
+            for model in MODELS.values()
+        ),
+        *(Block(Attention(FEATURES), hidden=4, norm=norm) for norm in ("pre", "post")),
+    ],
+    ids=[*MODELS, "pre", "post"],
+)
+def test_a_node_without_features_gives_zeros(model):
+    """Freshly initialised and unheard; through layer normalisation too."""
+    x = normal(NODES, FEATURES).at[3].set(0)
+    mask = STAR.copy() | np.eye(NODES, dtype=bool)
+    mask[3] = np.arange(NODES) == 3
+
+    @jax.jit
+    def run(x, graph):
+        params = model.init(jax.random.key(0), x, graph)
+        value, vjp = jax.vjp(lambda params, x: model.apply(params, x, graph), params, x)
+        return value, vjp(jnp.ones_like(value))
+
+    value, gradients = run(x, sparse(mask))
+    np.testing.assert_array_equal(value[3], 0)
+    assert (np.abs(value[:3]).max(1) > 1e-3).all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+
+
+@models
+def test_evaluation_is_the_same_every_time(model):
+    rates = {name: 0.5 for name in vars(type(model)) if name.endswith("dropout")}
+    model, x, graph = model.clone(**rates), normal(NODES, FEATURES), sparse(STAR)
+    params = filled(model, x, graph)
+    first, second = (forward(model, params, x, graph) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    trained = [forward(model, params, x, graph, seed) for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(trained[0], trained[1])
+    assert np.abs(trained[0] - trained[2]).max() > 0.01 < np.abs(trained[0] - first).max()
+
+
+OPTIONS = {
+    GAT: dict(
+        out=4,
+        width=3,
+        heads=1,
+        out_heads=3,
+        depth=3,
+        dropout=0.5,
+        attention_dropout=0.5,
+        value_dropout=0.5,
+        slope=0.9,
+        residual=True,
+    ),
+    GCN: dict(out=4, width=3, depth=3, dropout=0.5),
+    MLP: dict(out=4, width=3, depth=3, dropout=0.5),
+}
+
+
+@pytest.mark.parametrize(
+    "model, option", [(model, option) for model in OPTIONS for option in OPTIONS[model]]
+)
+def test_every_option_changes_something(model, option):
+    assert set(OPTIONS[model]) == set(model.__dataclass_fields__) - {"parent", "name"}
+    x, graph = normal(NODES, FEATURES), sparse(STAR)
+    usual = model(**({"out": OUT, "width": 2} | ({"heads": 2} if model is GAT else {})))
+    other = usual.clone(**{option: OPTIONS[model][option]})
+    params, others = filled(usual, x, graph), filled(other, x, graph)
+    if jax.tree.map(jnp.shape, params) == jax.tree.map(jnp.shape, others):
+        outputs = [forward(m, params, x, graph, seed=1) for m in (usual, other)]
+        assert np.abs(outputs[0] - outputs[1]).max() > 0.01
+    else:
+        assert option not in ("dropout", "attention_dropout", "value_dropout", "slope")
+
+
+@pytest.mark.parametrize("kind", ["array", *KINDS])
+def test_each_head_drops_the_input_by_itself(kind):
+    x = normal(NODES, FEATURES) if kind == "array" else bag_of_words(kind)[0]
+    graph, model = sparse(STAR | np.eye(NODES, dtype=bool)), GATLayer(2, 2, dropout=0.5)
+    params = jax.tree.map(jnp.ones_like, filled(model, x, graph))
+    heads = forward(model, params, x, graph)
+    close(heads[:, 0], heads[:, 1])
+    heads = forward(model, params, x, graph, seed=0)
+    assert np.abs(heads[:, 0] - heads[:, 1]).max() > 0.1
+
+
+@pytest.mark.parametrize("dropout", ["attention_dropout", "value_dropout"])
+def test_dropout_after_the_softmax_leaves_the_scores_alone(dropout):
+    """What is shown as attention sums to one, in training too; what is mixed does not."""
+    x, graph, model = normal(NODES, FEATURES), sparse(STAR), GATLayer(2, 3, **{dropout: 0.5})
+    params = filled(model, x, graph)
+
+    @jax.jit
+    def run(key):
+        value, sown = model.apply(
+            params, x, graph, train=True, rngs={"dropout": key}, mutable=["intermediates"]
+        )
+        return value, sown["intermediates"]["attention"][0]
+
+    (one, attention), (other, same) = (run(jax.random.key(seed)) for seed in (0, 1))
+    np.testing.assert_array_equal(attention.weights, same.weights)
+    close(attention.graph.reduce(attention.weights), np.ones((NODES, 3)))
+    assert np.abs(one - other).max() > 0.1
+
+
+@models
+def test_features_of_every_hidden_layer_are_kept(model):
+    x, graph = normal(NODES, FEATURES), sparse(STAR)
+    _, sown = jax.eval_shape(
+        lambda: model.apply(filled(model, x, graph), x, graph, mutable=["intermediates"])
+    )
+    features = sown["intermediates"]["features"]
+    width = model.width * getattr(model, "heads", 1)
+    assert [f.shape for f in features] == [(NODES, width)] * (model.depth - 1)
