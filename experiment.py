@@ -22,6 +22,8 @@ from configs.check import SettingError, nearest
 from data.task import Mean, Task, lower_is_better
 from models.dropout import counter_key
 
+Scores = dict[str, Mean]
+
 
 class Best(NamedTuple):
     """The best validation so far: what training is judged by, and when it ends."""
@@ -91,16 +93,14 @@ def init(config: ConfigDict, model: nn.Module, task: Task, run: dict, hyper: dic
     vars = {k: v for k, v in variables.items() if k not in ("intermediates", "losses")}
     if "carry" in vars:  # initialising has run the model once: memory starts from zero
         vars["carry"] = jax.tree.map(jnp.zeros_like, vars["carry"])
-    kept = config.select.keep == "best"
     worst = {m: jnp.inf if lower_is_better(m) else -jnp.inf for m in config.select.metrics}
-    best = Best(
-        values={m: jnp.float32(v) for m, v in worst.items()} if config.evaluate else {},
-        params=params if kept else (),
-        vars=statistics(vars) if kept else (),
-        step=jnp.int32(0), misses=jnp.int32(0), stopped_at=jnp.int32(0), failed_at=jnp.int32(0),
-    )  # fmt: skip
-    opt = optimizer.optimizer(config.optimizer, hyper, jnp.int32(0), config.steps).init(params)
-    return State(jnp.int32(0), run, hyper, params, vars, opt, best)
+    values = {m: jnp.float32(v) for m, v in worst.items()} if config.evaluate else {}
+    keep = config.select.keep == "best"
+    kept_params, kept_vars = (params, statistics(vars)) if keep else ((), ())
+    zero = jnp.int32(0)
+    best = Best(values, zero, kept_params, kept_vars, zero, zero, zero)
+    opt = optimizer.optimizer(config.optimizer, hyper, zero, config.steps).init(params)
+    return State(zero, run, hyper, params, vars, opt, best)
 
 
 def statistics(vars: dict) -> dict:
@@ -108,9 +108,7 @@ def statistics(vars: dict) -> dict:
     return {name: value for name, value in vars.items() if name != "carry"}
 
 
-def step(
-    config: ConfigDict, model: nn.Module, task: Task, state: State
-) -> tuple[State, dict[str, Mean]]:
+def step(config: ConfigDict, model: nn.Module, task: Task, state: State) -> tuple[State, Scores]:
     """One update: data, loss (with sown losses and l2), gradient, update; and the batch's scores.
 
     A run that has stopped stays as it is; so does one whose loss or update is not finite, for good.
@@ -126,25 +124,23 @@ def step(
         )  # fmt: skip
         scores = task.score(outputs, batch)
         loss = scores["loss"]
-        sown = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(new.pop("losses", {})))
+        vars = {name: value for name, value in new.items() if name != "losses"}
+        sown = sum(map(jnp.sum, jax.tree.leaves(new.get("losses", {}))))
         extra = sown + state.hyper["l2"] * optimizer.half_squares(params, config.optimizer.l2_on)
         scores["objective"] = Mean(loss.total + loss.weight * extra, loss.weight)
-        return scores["objective"].total, (new, scores)
+        return scores["objective"].total, (vars, scores)
 
-    def micro(vars, count):
+    def add(sums, count):
+        vars, total = sums
         gradient, (vars, scores) = jax.grad(objective, has_aux=True)(state.params, vars, count)
-        return vars, (gradient, scores)
-
-    def more(sums, count):
-        vars, sums = sums
-        vars, new = micro(vars, count)
-        return (vars, jax.tree.map(jnp.add, sums, new)), None
+        new = (gradient, scores)
+        return (vars, new if total is None else jax.tree.map(jnp.add, total, new)), None
 
     # Totals are summed over the batches of an update and divided once: exact for ragged batches.
     batches = config.optimizer.accumulate
-    sums = micro(state.vars, state.step * batches)
+    sums, _ = add((state.vars, None), state.step * batches)
     if batches > 1:
-        sums, _ = jax.lax.scan(more, sums, state.step * batches + jnp.arange(1, batches))
+        sums, _ = jax.lax.scan(add, sums, state.step * batches + jnp.arange(1, batches))
     vars, (gradient, scores) = sums
     weight = jnp.maximum(scores["loss"].weight, 1e-30)  # without targets: no gradient
     gradient = jax.tree.map(lambda g: g / weight, gradient)
@@ -163,7 +159,7 @@ def step(
 
 def evaluate(
     model: nn.Module, task: Task, run: dict, params: Any, vars: dict, split: str
-) -> tuple[dict[str, Mean], dict[str, Array], Any]:
+) -> tuple[Scores, dict[str, Array], Any]:
     """A split's scores, its whole-split measures, and the outputs stacked [S, ...].
 
     Only carried memory moves from batch to batch, from a zero start; all else is frozen.
@@ -202,23 +198,23 @@ def select(config: ConfigDict, state: State, metrics: Mapping[str, Array]) -> St
     Patience starts anew when any metric improves; parameters are kept when all are at their best
     (the rule of Veličković et al. 2018; with one metric, everybody's).
     """
+    for name in (*config.select.metrics, config.expected.metric):
+        if name not in metrics:
+            raise SettingError(f"{name!r} is no metric of the task: {nearest(name, metrics)}")
     best = state.best
     improved = {}
     for name, old in best.values.items():
-        if name not in metrics:
-            raise SettingError(f"select.metrics has {name!r}: {nearest(name, metrics)}")
         sign = -1 if lower_is_better(name) else 1
         gain = sign * (metrics[name] - old)
         improved[name] = state.live & ((gain > 0) | (config.select.ties & (gain == 0)))
     some = functools.reduce(jnp.logical_or, improved.values())
     every = functools.reduce(jnp.logical_and, improved.values())
     values = {m: jnp.where(improved[m], metrics[m], old) for m, old in best.values.items()}
+    keep = config.select.keep == "best"
+    now = (state.step, *((state.params, statistics(state.vars)) if keep else ((), ())))
+    step, params, vars = choose(every, now, (best.step, best.params, best.vars))
     misses = jnp.where(some, 0, best.misses + state.live)
     out = state.live & (config.patience > 0) & (misses >= config.patience)
-    kept = (state.params, statistics(state.vars), state.step)
-    if config.select.keep == "last":
-        kept = ((), (), state.step)
-    params, vars, step = choose(every, kept, (best.params, best.vars, best.step))
     stopped_at = jnp.where(out, state.step, best.stopped_at)
     best = Best(values, step, params, vars, misses, stopped_at, best.failed_at)
     return state._replace(best=best)
@@ -229,6 +225,14 @@ def final(config: ConfigDict, state: State) -> tuple[Any, dict]:
     if config.select.keep == "best":
         return state.best.params, {**state.vars, **state.best.vars}
     return state.params, state.vars
+
+
+def tested(config: ConfigDict) -> str:
+    """Which these are, in words."""
+    if config.select.keep == "last":
+        return "at the last step"
+    ways = {m: "lowest" if lower_is_better(m) else "highest" for m in config.select.metrics}
+    return "at the " + " and ".join(f"{way} {config.select.split} {m}" for m, way in ways.items())
 
 
 def choose(condition: Array, new: Any, old: Any) -> Any:

@@ -74,7 +74,7 @@ def half_squares(params: Any, pattern: str) -> Array:
     found = [p for path, p in leaves.items() if re.search(pattern, path)]
     if not found:
         raise SettingError(f"optimizer.l2_on = {pattern!r} matches none of {', '.join(leaves)}")
-    return 0.5 * sum(jnp.vdot(p, p) for p in found)
+    return 0.5 * sum((jnp.vdot(p, p) for p in found), start=jnp.float32(0))
 
 
 def by_path(tree: Any) -> dict[str, Any]:

@@ -22,9 +22,13 @@ from data.task import lower_is_better
 from experiment import State
 from models.graph import Matrix
 
-# All of a population's state has an axis of runs, but for the step.
-AXES = State(None, *[0] * (len(State._fields) - 1))
-SPECS = State(P(), *[P("run")] * (len(State._fields) - 1))
+
+def layout(step: Any, rest: Any) -> Any:
+    """One thing for the step, which all runs share, another for what has an axis of runs."""
+    return State(step, *[rest] * (len(State._fields) - 1))
+
+
+AXES = layout(None, 0)  # as vmap takes them
 
 
 class Program(NamedTuple):
@@ -36,47 +40,41 @@ class Program(NamedTuple):
     runs: dict[str, np.ndarray]  # the numbers that tell the runs apart, [R]: seed, split_seed, ...
     shapes: State  # shape and place of every array
     start: Any  # (task) -> State
-    advance: Any  # (task, State) -> (State, what `advance` measures); the state is donated
+    advance: Any  # lowered: (task, State) -> (State, what is measured); the state is donated
     test: Any  # (task, State) -> see `test`
-
-    @property
-    def parameters(self) -> int:
-        """Of one run."""
-        return sum(a.size // a.shape[0] for a in jax.tree.leaves(self.shapes.params))
-
-
-def plan(config: ConfigDict, model: Any, task: Any) -> Program:
-    """The programs of a population, none of them traced yet."""
-    runs = task.runs(range(config.seed, config.seed + config.seeds))
-    runs = {name: np.asarray(numbers, np.int32) for name, numbers in runs.items()}
-    mesh = mesh_for(len(runs["seed"]))
-    layout = State(*(NamedSharding(mesh, spec) for spec in SPECS))
-    task = jax.device_put(task, layout.step)
-    first = functools.partial(start, config, model, runs=runs)
-    chunk = over_runs(advance, config, model, mesh)
-    shapes = [
-        jax.tree.map(lambda a, s=s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), part)
-        for part, s in zip(jax.eval_shape(first, task), layout, strict=True)
-    ]
-    return Program(
-        config,
-        model,
-        task,
-        runs,
-        State(*shapes),
-        start=jax.jit(first, out_shardings=layout),
-        advance=jax.jit(lambda task, state: joined(chunk(task, state)), donate_argnums=1),
-        test=jax.jit(over_runs(test, config, model, mesh)),
-    )
 
 
 def trace(config: ConfigDict, model: Any, task: Any) -> Program:
-    """The same, with `advance` lowered and ready to be compiled.
+    """A population's programs, `advance` ready to be compiled.
 
     Raises SettingError for what only tracing can find, such as a metric that the task lacks.
     """
-    program = plan(config, model, task)
-    return program._replace(advance=program.advance.lower(program.task, program.shapes))
+    runs = task.runs(range(config.seed, config.seed + config.seeds))
+    runs = {name: np.asarray(numbers, np.int32) for name, numbers in runs.items()}
+    count = largest_divisor(len(runs["seed"]), jax.device_count())  # runs are shared out evenly
+    mesh = jax.make_mesh((count,), ("run",), (AxisType.Auto,), devices=jax.devices()[:count])
+    places = layout(NamedSharding(mesh, P()), NamedSharding(mesh, P("run")))
+    task = jax.device_put(task, places.step)
+    first = functools.partial(start, config, model, runs=runs)
+    chunk = over_runs(advance, config, model, mesh)
+
+    def advance_all(task, state):
+        measured = chunk(task, state)
+        state = State(*measured.pop("state"))
+        return state._replace(step=state.step.max()), measured
+
+    shapes = State(
+        *(
+            jax.tree.map(lambda a, s=s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), part)
+            for part, s in zip(jax.eval_shape(first, task), places, strict=True)
+        )
+    )
+    return Program(
+        *(config, model, task, runs, shapes),
+        start=jax.jit(first, out_shardings=places),
+        advance=jax.jit(advance_all, donate_argnums=1).lower(task, shapes),
+        test=jax.jit(over_runs(test, config, model, mesh)),
+    )
 
 
 def start(config: ConfigDict, model: Any, task: Any, runs: dict[str, np.ndarray]) -> State:
@@ -149,17 +147,9 @@ def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, A
     return jax.vmap(one, (AXES,))(state)
 
 
-def joined(measured: dict[str, Any]) -> tuple[State, dict[str, Any]]:
-    """The population's state, with its one step, and the rest of what `advance` gives."""
-    state = State(*measured.pop("state"))
-    return state._replace(step=state.step.max()), measured
-
-
-def over_runs(
-    f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh
-) -> Callable[[Any, State], Any]:
-    """f(config, model, task, state) for a whole population: its runs are shared out to the devices,
-    and each device takes `together` of them at a time.
+def over_runs(f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh) -> Any:
+    """(task, state) -> f(config, model, task, state) for a whole population: its runs are shared
+    out to the devices, and each device takes `together` of them at a time.
 
     A CPU is best at one after the other, whose arrays stay in its cache, an accelerator at all at
     once. A part whose runs have all stopped costs nothing more.
@@ -173,30 +163,17 @@ def over_runs(
         done = jax.lax.map(lambda part: f(config, model, task, State(state.step, *part)), parts)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), done)
 
-    return jax.shard_map(
-        share, mesh=mesh, in_specs=(P(), SPECS), out_specs=P("run"), check_vma=False
-    )
-
-
-def mesh_for(runs: int) -> Mesh:
-    """As many devices as can share the runs out evenly."""
-    count = largest_divisor(runs, jax.device_count())
-    return jax.make_mesh((count,), ("run",), (AxisType.Auto,), devices=jax.devices()[:count])
+    specs = (P(), layout(P(), P("run")))
+    return jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=P("run"), check_vma=False)
 
 
 def largest_divisor(n: int, most: int) -> int:
     return max(d for d in range(1, min(n, most) + 1) if n % d == 0)
 
 
-# ---------------------------------------------------------------------------------------------
-# What is said of a population
-
-
-def flops(program: Program) -> float | None:
-    """Of one step of one run, as XLA counts them before it optimises; None if it does not."""
-    update = functools.partial(experiment.step, program.config, program.model)
-    cost = jax.jit(update).lower(program.task, one_run(program.shapes)).cost_analysis()
-    return cost.get("flops") if cost else None
+def one_run(state: State, index: int) -> State:
+    """The state of a single run of the population."""
+    return State(state.step, *jax.tree.map(lambda a: a[index], tuple(state[1:])))
 
 
 def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
@@ -207,31 +184,23 @@ def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
     return int(np.argmin([np.inf if v is None else sign * v for v in values]))
 
 
-def one_run(shapes: State) -> State:
-    """The shapes of a single run's state."""
-    first = lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype)
-    return State(shapes.step, *jax.tree.map(first, tuple(shapes[1:])))
-
-
-def inspect(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
+def sown(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
     """What the model of one run sows, as flat arrays: attention as lists of weighted edges."""
-    look = functools.partial(experiment.sown, program.config, program.model)
-    chosen = State(state.step, *jax.tree.map(lambda a: a[index], tuple(state[1:])))
-    sown = jax.jit(look)(program.task, chosen)
+    look = jax.jit(functools.partial(experiment.sown, program.config, program.model))
     lists = lambda leaf: leaf.edges() if isinstance(leaf, Matrix) else leaf
-    sown = jax.tree.map(lists, sown, is_leaf=lambda leaf: isinstance(leaf, Matrix))
-    return {name: np.asarray(a) for name, a in optimizer.by_path(sown).items()}
+    found = look(program.task, one_run(state, index))
+    found = jax.tree.map(lists, found, is_leaf=lambda leaf: isinstance(leaf, Matrix))
+    return {name: np.asarray(a) for name, a in optimizer.by_path(found).items()}
 
 
 def describe(program: Program) -> dict[str, Any]:
-    """What a dry run shows: parameters, a batch, the cost of a step, how runs are shared out."""
-    one = one_run(program.shapes)
-    batch = jax.eval_shape(program.task.batch, one.run, one.step)
-    named = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
-    devices = len(program.shapes.step.sharding.device_set)
+    """Parameters, a batch, the operations of a step of one run, as XLA counts them."""
+    one = jax.eval_shape(lambda state: one_run(state, 0), program.shapes)
+    batch = jax.eval_shape(program.task.batch, one.run, one.step)._asdict()
+    step = jax.jit(functools.partial(experiment.step, program.config, program.model))
+    cost = step.lower(program.task, one).cost_analysis() or {}
     return {
         "parameters": {name: a.shape for name, a in optimizer.by_path(one.params).items()},
-        "batch": {name: f"{a.dtype} {a.shape}" for name, a in optimizer.by_path(named).items()},
-        "flops_per_step": flops(program),
-        "runs": f"{len(program.runs['seed'])} on {devices} {jax.default_backend()} device(s)",
+        "batch": {name: f"{a.dtype} {a.shape}" for name, a in optimizer.by_path(batch).items()},
+        "flops_per_step": cost.get("flops"),
     }

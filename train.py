@@ -6,9 +6,10 @@ python train.py --config=configs/gat_cora.py --dry_run      # parameters, shapes
 python train.py --evaluate=DIR                              # test a finished run again
 """
 
+import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ml_collections import ConfigDict
 import commandline
 import experiment
 import population
+from experiment import State
 from population import Program
 from results import report
 from results.run import Folder, Row, read_json, status
@@ -31,7 +33,7 @@ flags.DEFINE_string("evaluate", None, "Test the run in this folder again; change
 FLAGS = flags.FLAGS
 
 
-def run(program: Program, folder: Folder) -> Iterator[list[Row]]:
+def run(program: Program, folder: Folder) -> Generator[list[Row], None, None]:
     """Trains a population in its folder; yields its rows every `config.every` steps.
 
     Goes on from the folder's checkpoint if there is one. The generator may be closed at any row:
@@ -54,32 +56,28 @@ def run(program: Program, folder: Folder) -> Iterator[list[Row]]:
             folder.save(int(state.step), state)
             raise
     folder.save(int(state.step), state)
-    seconds = {"compile": ready - began, "train": time.monotonic() - ready}
-    cost = {
-        "parameters": program.parameters,
-        "flops_per_step": population.flops(program),
+    spent = {"compile": ready - began, "train": time.monotonic() - ready}
+    known = population.describe(program)
+    facts = {
+        "tested": experiment.tested(config),
+        "parameters": sum(math.prod(shape) for shape in known["parameters"].values()),
+        "flops_per_step": known["flops_per_step"],
         "peak_memory": report.peak_memory(),
-        "seconds": {name: round(value, 2) for name, value in seconds.items()},
+        "seconds": {name: round(value, 2) for name, value in spent.items()},
     }
-    folder.finish(*conclude(program, state, folder.about, cost))
+    folder.finish(*conclude(program, state, folder.about, facts))
 
 
 def conclude(
-    program: Program, state: experiment.State, about: Mapping[str, Any], cost: Mapping[str, Any]
+    program: Program, state: State, about: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The summary of a trained population, and the arrays that plots are made from."""
-    tested = jax.device_get(program.test(program.task, state))
-    best = jax.device_get(state.best)._asdict()
-    summary = report.summarize(
-        about,
-        program.runs,
-        {name: best[name] for name in ("step", "stopped_at", "failed_at")},
-        tested["splits"],
-        cost,
-    )
-    chosen = population.best_run(program.config, summary)
-    outputs = {"best": chosen, **tested["rows"], **population.inspect(program, state, chosen)}
-    return summary, outputs
+    found = jax.device_get(program.test(program.task, state))
+    best = jax.device_get(state.best)
+    ends = {"best_step": best.step, "stopped_at": best.stopped_at, "failed_at": best.failed_at}
+    summary = report.summarize(about, program.runs, ends, found["splits"], facts)
+    index = population.best_run(program.config, summary)
+    return summary, {"best": index, **found["rows"], **population.sown(program, state, index)}
 
 
 def train(config: ConfigDict) -> int:
@@ -98,10 +96,7 @@ def train(config: ConfigDict) -> int:
         if FLAGS.resume and Folder.is_done(path, about):
             print(report.final_block(read_json(path / "summary.json"), path))
             return 0
-        if FLAGS.resume:
-            folder = Folder.resume(path, about)
-        else:
-            folder = Folder.create(path, about, FLAGS.overwrite)
+        folder = Folder.open(path, about, FLAGS.resume, FLAGS.overwrite)
     progress = report.Progress(config.steps, config.select.metrics)
     with folder, commandline.interrupts() as asked:
         rows = run(program, folder)
@@ -109,7 +104,7 @@ def train(config: ConfigDict) -> int:
             progress.show(new)
             if asked:
                 rows.close()
-                folder.interrupted()
+                folder.finish({"status": "interrupted"}, {})
                 print(f"saved in {path}; --resume goes on from there", file=sys.stderr)
                 return 128 + asked[0]
     progress.close()
@@ -125,21 +120,23 @@ def evaluate(path: Path) -> int:
             raise ValueError(f"--evaluate={path}: no finished run is there")
         about, summary = read_json(path / "config.json"), read_json(path / "summary.json")
         config = experiment.saved_config(about)
-        program = population.plan(config, *experiment.setup(config))
+        program = population.trace(config, *experiment.setup(config))
         state = Folder(path, readonly=True).restore(program.shapes)
-    cost = {name: summary[name] for name in report.COST}
-    again, _ = conclude(program, state, about, cost)
+    again, _ = conclude(program, state, about, {name: summary[name] for name in report.FACTS})
     print(report.final_block(again, path))
     return 0
 
 
 def main(argv: list[str]) -> None:
     commandline.configure_jax()
-    if FLAGS.evaluate:
-        sys.exit(evaluate(Path(FLAGS.evaluate)))
-    if commandline.CONFIG.value is None:
-        commandline.stop("--config=FILE is required, such as --config=configs/gat_cora.py")
-    sys.exit(train(commandline.CONFIG.value))
+    try:
+        if FLAGS.evaluate:
+            sys.exit(evaluate(Path(FLAGS.evaluate)))
+        if commandline.CONFIG.value is None:
+            commandline.stop("--config=FILE is required, such as --config=configs/gat_cora.py")
+        sys.exit(train(commandline.CONFIG.value))
+    except KeyboardInterrupt:  # before there was anything to save
+        sys.exit(130)
 
 
 if __name__ == "__main__":

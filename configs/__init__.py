@@ -1,7 +1,5 @@
-"""Experiments, one short file each. This file holds what they share: defaults and the grid."""
+"""Experiments, one short file each. Here is what they share: the defaults."""
 
-import itertools
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -48,10 +46,3 @@ def base(**changes: Any) -> ml_collections.ConfigDict:
     )
     config.update(changes)  # sections are merged, not replaced
     return config
-
-
-def grid(settings: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All combinations: {"model.heads": [1, 8], "seed": [0, 1]} -> four flat dicts of overrides."""
-    return [
-        dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())
-    ]

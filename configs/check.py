@@ -15,26 +15,18 @@ class SettingError(ValueError):
 Rule = tuple[Callable[[Any], bool], str]
 
 
-def _each(names: str, rule: Rule) -> dict[str, Rule]:
-    return dict.fromkeys(names.split(), rule)
-
-
+POSITIVE: Rule = (lambda v: v >= 1, "1 or more")
+NATURAL: Rule = (lambda v: 0 <= v < 2**31, "0 or more")
+SHARE: Rule = (lambda v: 0 <= v < 1, "0 or more and less than 1")
 RULES: dict[str, Rule] = {
-    **_each(
-        "width depth heads out_heads steps every seeds splits accumulate",
-        (lambda v: v >= 1, "1 or more"),
-    ),
-    **_each(
-        "evaluate patience warmup together save seed l2 clip",
-        (lambda v: 0 <= v < 2**31, "0 or more"),
-    ),
-    **_each(
-        "dropout attention_dropout value_dropout",
-        (lambda v: 0 <= v < 1, "0 or more and less than 1"),
-    ),
+    **dict.fromkeys("width depth heads out_heads splits accumulate".split(), POSITIVE),
+    **dict.fromkeys("steps every seeds".split(), POSITIVE),
+    **dict.fromkeys("evaluate patience warmup together save seed l2 clip".split(), NATURAL),
+    **dict.fromkeys("dropout attention_dropout value_dropout".split(), SHARE),
     "learning_rate": (lambda v: 0 < v < math.inf, "a positive number"),
     "drops": (lambda v: all(type(s) is int and s > 0 for s in v), "a tuple of steps"),
     "metrics": (lambda v: v and all(type(m) is str for m in v), "a tuple of names"),
+    "select.split": (lambda v: v in ("train", "validation", "test"), "a split of the task"),
     "keep": (lambda v: v in ("best", "last"), "'best' or 'last'"),
 }
 
@@ -55,7 +47,7 @@ def check(config: ConfigDict) -> None:
 
 def _check_ranges(section: ConfigDict, path: str) -> None:
     for key, value in section.items():
-        fine, expected = RULES.get(key, (lambda v: True, ""))
+        fine, expected = RULES.get(path + key) or RULES.get(key) or (lambda v: True, "")
         if isinstance(value, ConfigDict):
             _check_ranges(value, f"{path}{key}.")
         elif not fine(value):

@@ -7,7 +7,7 @@ every parameter, biases too; patience starts anew when loss or accuracy improves
 weights are kept when both are, and those are tested.
 """
 
-from configs import base, grid
+from configs import base
 
 
 def get_config():
@@ -36,7 +36,3 @@ def get_config():
         patience=100,
         seeds=10,
     )
-
-
-def get_sweep():
-    return grid({"optimizer.learning_rate": [1e-3, 5e-3, 1e-2], "model.heads": [1, 4, 8]})

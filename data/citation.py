@@ -1,8 +1,4 @@
-"""Node classification on one graph: papers that cite each other, which field is each of?
-
-Kipf & Welling 2017 made the public split of Yang et al. 2016 the field's benchmark; Shchur et al.
-2018 (arXiv:1811.05868) showed that the ranking of models changes with the split. Both are here.
-"""
+"""Node classification on one graph: papers that cite each other, which field is each of?"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,16 +17,12 @@ PARTS = ("train", "validation", "test")
 
 @struct.dataclass
 class Nodes:
-    """Classify the nodes of one graph; every batch is the whole graph, the mask says who counts.
+    """Classify the nodes of one graph; every batch is the whole graph, the mask says who counts."""
 
-    features: Matrix [N, F]; graph: N nodes; labels [N], -1 where unknown; parts [P, N]: of each of
-    P partitions, the index in PARTS that a node belongs to, or -1.
-    """
-
-    features: Matrix
-    graph: Sparse
-    labels: Array
-    parts: Array
+    features: Matrix  # [N, F]
+    graph: Sparse  # N nodes
+    labels: Array  # [N], -1 where unknown
+    parts: Array  # [P, N]: in each of P partitions, a node's index in PARTS, or -1
     classes: int = struct.field(pytree_node=False)
     provenance: tuple[tuple[str, Any], ...] = struct.field(pytree_node=False, default=())
 
@@ -71,75 +63,44 @@ def Citation(
     """Cora or CiteSeer with bag-of-words features, rows scaled to sum to one.
 
     split: "public" (Yang et al. 2016: 20 a class for training, 500, 1,000), or "random": `splits`
-    seeded ones after Shchur et al. 2018, each run with every seed.
+    seeded ones, each run with every seed (Shchur et al. 2018: other splits, other winners).
     """
     if split not in ("public", "random"):
         raise ValueError(f"task.split = {split!r}: expected 'public' or 'random'")
     from data import planetoid  # here, since TFDS is slow to import and --help has no use for it
 
-    raw = planetoid.read(dataset)
+    raw = planetoid.read(dataset)._asdict()
+    about = {"dataset": dataset, "split": split, "checksum": raw.pop("checksum")}
+    public = [raw.pop(part) for part in PARTS]
     if split == "public":
-        parts = np.full((1, len(raw.labels)), -1, np.int8)
-        for index, part in enumerate(PARTS):
-            parts[0, getattr(raw, part)] = index
+        parts = np.select(public, range(len(PARTS)), -1)[None]
     else:
-        parts = np.stack([random_partition(raw.labels, raw.classes, s) for s in range(splits)])
-    return nodes(
-        rows=raw.rows,
-        columns=raw.columns,
-        values=raw.values,
-        features=raw.features,
-        edges=raw.edges,
-        labels=raw.labels,
-        classes=raw.classes,
-        parts=parts,
-        normalize=normalize,
-        about={
-            "dataset": dataset,
-            "split": split if split == "public" else f"random ({splits})",
-            "checksum": raw.checksum,
-        },
-    )
+        about["split"] += f" ({splits})"
+        labels, classes = raw["labels"], raw["classes"]
+        parts = np.stack([random_partition(labels, classes, seed) for seed in range(splits)])
+    return nodes(**raw, parts=parts, normalize=normalize, about=about)
 
 
-def random_partition(
-    labels: np.ndarray, classes: int, seed: int, train: int = 20, validation: int = 30
-) -> np.ndarray:
-    """`train` and `validation` nodes of every class, drawn without replacement; the rest is test.
-
-    Shchur et al. 2018, section 3. labels [N] -> indices in PARTS [N]; unlabelled nodes get -1.
-    """
+def random_partition(labels: np.ndarray, classes: int, seed: int) -> np.ndarray:
+    """Indices in PARTS [N] of labels [N]: 20 nodes a class, 30, and the rest; -1 if unlabelled."""
     rng = np.random.default_rng(seed)
-    parts = np.where(labels >= 0, PARTS.index("test"), -1).astype(np.int8)
+    parts = np.where(labels >= 0, PARTS.index("test"), -1)
     for label in range(classes):
         members = rng.permutation(np.flatnonzero(labels == label))
-        if len(members) <= train + validation:
-            raise ValueError(
-                f"class {label} has {len(members)} nodes: a random split takes {train} for "
-                f"training, {validation} for validation and needs one more for test"
-            )
-        parts[members[:train]] = PARTS.index("train")
-        parts[members[train : train + validation]] = PARTS.index("validation")
+        if len(members) <= 50:
+            raise ValueError(f"class {label} has {len(members)} nodes: a random split needs 51")
+        parts[members[:20]] = PARTS.index("train")
+        parts[members[20:50]] = PARTS.index("validation")
     return parts
 
 
 def nodes(
-    *,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    values: np.ndarray,
-    features: int,
-    edges: np.ndarray,
-    labels: np.ndarray,
-    classes: int,
-    parts: np.ndarray,
-    normalize: bool = False,
-    about: dict[str, Any] | None = None,
+    *, edges, rows, columns, values, features, labels, classes, parts, normalize=False, about=None
 ) -> Nodes:
     """The task of one undirected graph, checked: what is wrong is named by its first offender.
 
-    Features as (rows, columns, values) of the nonzeros of [N, features]; edges [M, 2], each pair
-    once, heard both ways. `normalize` divides rows by their sums (a row of zeros stays).
+    edges [M, 2], each pair once, heard both ways; rows, columns, values [nnz] of the features that
+    are not zero; labels [N]; parts [P, N]. `normalize` divides rows by their sums, if not zero.
     """
     count = len(labels)
     _expect((edges >= 0) & (edges < count), edges, "edge to node", f"0 to {count - 1}")
@@ -150,27 +111,20 @@ def nodes(
     for index, part in enumerate(PARTS):
         members = parts == index
         _expect(members.any(-1), members.sum(-1), f"size of the {part} split", "at least 1")
-        _expect(labels[None] >= np.where(members, 0, -1), labels, f"label in {part}", "a class")
+        _expect(~members | (labels >= 0), labels, f"label in {part}", "a class")
     if normalize:
         sums = np.bincount(rows, values, count)
         values = values / np.where(sums == 0, 1, sums)[rows]
     senders, receivers = np.concatenate([edges, edges[:, ::-1]]).T
     order = np.lexsort((senders, receivers))  # neighbours together: receivers sum in one place
-    return Nodes(
-        Matrix(
-            Sparse(jnp.asarray(columns), jnp.asarray(rows), (count, features)),
-            jnp.asarray(values, jnp.float32)[:, None],
-        ),
-        Sparse(jnp.asarray(senders[order]), jnp.asarray(receivers[order]), (count, count)),
-        jnp.asarray(labels),
-        jnp.asarray(parts),
-        classes,
-        tuple((about or {}).items()),
-    )
+    graph = Sparse(senders[order], receivers[order], (count, count))
+    words = Matrix(Sparse(columns, rows, (count, features)), values.astype(np.float32)[:, None])
+    task = Nodes(words, graph, labels, parts, classes, tuple((about or {}).items()))
+    return jax.tree.map(jnp.asarray, task)
 
 
 def _expect(fine: np.ndarray, found: np.ndarray, what: str, expected: str) -> None:
-    wrong = np.argwhere(~np.atleast_1d(fine))
-    if len(wrong):
-        value = np.broadcast_to(found, np.shape(np.atleast_1d(fine)))[tuple(wrong[0])]
-        raise ValueError(f"{what} {value} (at {wrong[0].tolist()}): expected {expected}")
+    if not fine.all():
+        at = tuple(np.argwhere(~fine)[0].tolist())
+        value = np.broadcast_to(found, fine.shape)[at]
+        raise ValueError(f"{what} {value} (at {list(at)}): expected {expected}")

@@ -39,11 +39,9 @@ class Task(Protocol):
     """A frozen pytree dataclass holding its arrays, handed to jit as an argument.
 
     `run` is a small dict of one run's own numbers, always its `seed` and, where the task has them,
-    a fold or a split: a population can be ten folds as well as ten seeds. Optional, used if there:
-
-        measure(outputs, batches) -> {name: Array}   metrics of a whole split (AUC, balanced
-                                                     accuracy): traced, outputs stacked [S, ...]
-        report(outputs, batches) -> {name: float}    numpy, after training, never selected on
+    a fold or a split: a population can be ten folds as well as ten seeds. A task may also have
+    `measure(outputs, batches) -> {name: Array}`, metrics of a whole split such as an AUC: traced,
+    its arguments stacked [S, ...].
     """
 
     dims: Mapping[str, int]  # what the model must know: out, vocab, ...
@@ -64,16 +62,11 @@ class Task(Protocol):
 
 def classify(logits: Array, targets: Array, mask: Array) -> dict[str, Mean]:
     """Cross-entropy in nats and accuracy. logits [..., C], targets [...] int, mask [...] bool."""
-    targets = jnp.where(mask, targets, 0)
-    loss = optax.softmax_cross_entropy_with_integer_labels(
-        logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), targets
-    )
-    right = logits.argmax(-1) == targets
-    weight = mask.sum(dtype=jnp.float32)
-    return {
-        "loss": Mean(jnp.where(mask, loss, 0).sum(), weight),
-        "accuracy": Mean((mask & right).sum(dtype=jnp.float32), weight),
-    }
+    targets, logits = jnp.where(mask, targets, 0), logits.astype(jnp.float32)
+    loss = optax.softmax_cross_entropy_with_integer_labels(logits, targets)
+    right, weight = mask & (logits.argmax(-1) == targets), mask.sum(dtype=jnp.float32)
+    total = jnp.where(mask, loss, 0).sum()
+    return {"loss": Mean(total, weight), "accuracy": Mean(right.sum(dtype=jnp.float32), weight)}
 
 
 def balanced_accuracy(logits: Array, targets: Array, mask: Array) -> Array:

@@ -188,7 +188,7 @@ class Matrix:
         """[K, F] -> [Q, F], or per head [K, H, D] -> [Q, H, D]."""
         if v.ndim == 3:
             return self.graph.mix(self.weights, v)
-        return self.graph.mix(self.weights, v[:, None, :])[:, 0, :]
+        return self.graph.mix(self.weights, v[:, None, :]).squeeze(1)
 
     def edges(self) -> dict[str, np.ndarray]:
         """On the host, the edges that are there: source, target, self_loop [E], weight [E, H]."""

@@ -2,6 +2,7 @@
 
 import math
 import resource
+import shlex
 import shutil
 import sys
 import time
@@ -14,29 +15,28 @@ from results.run import Row, flat, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
 SAME = ("seed", "seeds", "save", "together")
-COST = ("parameters", "flops_per_step", "peak_memory", "seconds")
-OUTCOME = ("status", "step", "stopped_at", "failed_at")  # of a run; the rest says which it is
+FACTS = ("tested", "parameters", "flops_per_step", "peak_memory", "seconds")
+OUTCOME = ("status", "best_step", "stopped_at", "failed_at")  # of a run; the rest says which it is
 
 
 def summarize(
     about: Mapping[str, Any],
     ids: Mapping[str, np.ndarray],
-    best: Mapping[str, np.ndarray],
+    ends: Mapping[str, np.ndarray],
     splits: Mapping[str, Any],
-    cost: Mapping[str, Any],
+    facts: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The summary of a population: its runs and, for every split, metrics over those that held.
 
-    ids: the runs' numbers [R]; best: step, stopped_at, failed_at [R]; splits: for each, examples
-    [R] and metrics {name: [R]}; cost: COST of it all.
+    ids: the runs' numbers [R]; ends: best_step, stopped_at, failed_at [R]; splits: each examples
+    [R] and metrics {name: [R]}; facts: FACTS about all of it.
     """
     config = about["config"]
-    kept = f"best {config['select']['split']} {' and '.join(config['select']['metrics'])}"
-    failed = np.asarray(best["failed_at"])
+    failed = np.asarray(ends["failed_at"])
     runs = [
         {name: int(numbers[i]) for name, numbers in ids.items()}
         | {"status": "failed" if failed[i] else "finished"}
-        | {name: int(step[i]) for name, step in best.items()}
+        | {name: int(step[i]) for name, step in ends.items()}
         for i in range(len(failed))
     ]
     return {
@@ -44,9 +44,8 @@ def summarize(
         "system": config["model"]["name"],
         "data": about["data"],
         "status": "failed" if failed.all() else "finished",
-        "changed": [name for name in about["overrides"] if name not in SAME],
+        "changed": sorted(name for name in about["overrides"] if name not in SAME),
         "select": config["select"],
-        "tested": "at the " + (kept if config["select"]["keep"] == "best" else "last step"),
         "n": len(runs),
         "splits": {
             split: {"examples": int(np.median(found["examples"]))}
@@ -54,7 +53,7 @@ def summarize(
             for split, found in splits.items()
         },
         "runs": runs,
-        **cost,
+        **facts,
         "expected": config["expected"],
     }
 
@@ -73,7 +72,7 @@ def rows(ids: Mapping[str, np.ndarray], measured: Mapping[str, Any]) -> list[Row
                 row |= {name: int(numbers[i]) for name, numbers in ids.items()}
                 if split == "train":
                     row["learning_rate"] = number(measured["learning_rate"][i])
-                row |= {name: _value(metric, i) for name, metric in metrics.items()}
+                row |= {name: _value(metric, int(i)) for name, metric in metrics.items()}
                 found.append(row)
     return found
 
@@ -107,61 +106,46 @@ def in_words(found: Mapping[str, Any], metric: str) -> str:
     """ "83.1 ± 0.6 %": shares in per cent, other metrics with four decimals."""
     if found["mean"] is None:
         return "none"
-    scale, digits, unit = (100, 1, " %") if is_share(metric) else (1, 4, "")
+    scale, digits, unit = (100, 1, " %") if "accuracy" in metric else (1, 4, "")
     std = f" ± {scale * found['std']:.{digits}f}" if found["std"] is not None else ""
     return f"{scale * found['mean']:.{digits}f}{std}{unit}"
 
 
-def is_share(metric: str) -> bool:
-    return "accuracy" in metric
-
-
 def final_block(summary: Mapping[str, Any], folder: Any) -> str:
     """The end of a run: what came out, whether that was expected, where it is, what to do next."""
-    expected, seconds, changed = (summary[k] for k in ("expected", "seconds", "changed"))
-    own = not changed and expected["high"]  # the published number is for the config's own settings
-    found = summary["splits"]["test"][expected["metric"]]
-    lines = [
-        (f"test {expected['metric']}", f"{in_words(found, expected['metric'])}   {spread(found)}"),
-        ("published", published(expected)),
-        ("expected", verdict(expected, found["mean"]) if own else ""),
-        ("changed", ", ".join(changed)),
-        ("tested", summary["tested"]),
-        (
-            "failed",
-            ", ".join(f"{who(run)} at step {run['failed_at']}" for run in failures(summary)),
-        ),
-        (
-            "model",
-            f"{summary['parameters']:,} parameters, {flops(summary['flops_per_step'])} a step",
-        ),
-        (
-            "time",
-            f"{seconds['train']:.1f} s to train, {seconds['compile']:.1f} s to compile, "
-            f"{summary['peak_memory'] / 2**30:.2f} GiB at most",
-        ),
-        ("folder", folder),
-        ("next", f"python -m results.table {folder}"),
-    ]
-    return "\n".join([headline(summary), *(f"  {name:<15} {text}" for name, text in lines if text)])
+    expected, data, cost = summary["expected"], summary["data"], summary["seconds"]
+    metric, n = expected["metric"], summary["n"]
+    found = summary["splits"]["test"][metric]
+    own = not summary["changed"]  # what was published is for the config's own settings
+    spread = "mean ± sample std, " if found["n"] > 1 else ""
+    lines = {
+        f"test {metric}": f"{in_words(found, metric)} ({spread}n = {found['n']})",
+        "published": published(expected) if own else "",
+        "expected": verdict(expected, found["mean"]) if own and expected["high"] else "",
+        "changed": ", ".join(summary["changed"]),
+        "tested": summary["tested"],
+        "failed": ", ".join(failures(summary)),
+        "model": f"{summary['parameters']:,} parameters, {operations(summary)} a step",
+        "time": f"{cost['train']:.1f} s to train, {cost['compile']:.1f} s to compile, "
+        f"{summary['peak_memory'] / 2**30:.2f} GiB at most",
+        "folder": str(folder),
+        "next": shlex.join(["python", "-m", "results.table", str(folder)]),
+    }
+    title = f"{summary['experiment']}: {summary['system']} on {data['dataset']}"
+    title += f", {data['split']} split, {n} run{'s' if n > 1 else ''}"
+    return "\n".join([title, *columns(lines)])
 
 
-def headline(summary: Mapping[str, Any]) -> str:
-    data, n = summary["data"], summary["n"]
-    runs = f"{n} run{'s' if n > 1 else ''}"
-    where = f"{data['dataset']}, {data['split']} split"
-    return f"{summary['experiment']}: {summary['system']} on {where}, {runs}"
-
-
-def spread(found: Mapping[str, Any]) -> str:
-    return f"(mean ± sample std, n = {found['n']})" if found["n"] > 1 else f"(n = {found['n']})"
+def columns(rows: Mapping[str, Any]) -> list[str]:
+    width = max(map(len, rows), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in rows.items() if value != ""]
 
 
 def published(expected: Mapping[str, Any]) -> str:
     if not expected["value"]:
         return ""
     value = {"mean": expected["value"], "std": expected["std"] or None}
-    return f"{in_words(value, expected['metric'])}   {expected['source']}"
+    return f"{in_words(value, expected['metric'])} ({expected['source']})"
 
 
 def verdict(expected: Mapping[str, Any], mean: float | None) -> str:
@@ -176,19 +160,18 @@ def met(expected: Mapping[str, Any], mean: float | None) -> bool:
     return mean is not None and expected["low"] <= mean <= expected["high"]
 
 
-def failures(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [run for run in summary["runs"] if run["failed_at"]]
+def failures(summary: Mapping[str, Any]) -> list[str]:
+    """ "seed 3 split_seed 7 at step 12", for every run that failed."""
+    named = [
+        (" ".join(f"{name} {run[name]}" for name in run if name not in OUTCOME), run["failed_at"])
+        for run in summary["runs"]
+    ]
+    return [f"{name} at step {step}" for name, step in named if step]
 
 
-def who(run: Mapping[str, Any]) -> str:
-    """ "seed 3", "seed 3 split_seed 7": the numbers that tell a run from its neighbours."""
-    return " ".join(f"{name} {run[name]}" for name in run if name not in OUTCOME)
-
-
-def flops(count: float | None) -> str:
-    if not count:
-        return "unknown cost"
-    power = min(int(math.log10(count) // 3), 5)
+def operations(facts: Mapping[str, Any]) -> str:
+    count = facts["flops_per_step"] or 0
+    power = min(int(math.log10(max(count, 1)) // 3), 5)
     return f"{count / 1000**power:.3g} {' kMGTP'[power].strip()}FLOP"
 
 
@@ -231,15 +214,10 @@ def dry_run(about: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     """What would be run: settings, data, parameters, a batch, cost."""
     count = sum(math.prod(shape) for shape in facts["parameters"].values())
     parts = {
-        "settings": flat(about["config"]),
+        "settings": {name: repr(value) for name, value in flat(about["config"]).items()},
         "data": about["data"],
         f"parameters: {count:,}": facts["parameters"],
         "a batch": facts["batch"],
-        "cost": {"step": flops(facts["flops_per_step"]), "runs": facts["runs"]},
+        "cost": {"a step of one run": operations(facts), "device": about["device"]},
     }
-    return "\n\n".join("\n".join([title, *_columns(rows)]) for title, rows in parts.items())
-
-
-def _columns(rows: Mapping[str, Any]) -> list[str]:
-    width = max(map(len, rows), default=0)
-    return [f"  {name:<{width}}  {value}" for name, value in rows.items()]
+    return "\n\n".join("\n".join([title, *columns(rows)]) for title, rows in parts.items())

@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 Row = dict[str, Any]
 FREE = ("steps", "save", "expected.")  # what a resume may change
 LOCK = ".lock"
+ENDED = ("finished", "failed")
 
 
 def status(path: Path) -> str:
@@ -38,17 +39,16 @@ def status(path: Path) -> str:
         return "absent" if {p.name for p in path.iterdir()} <= {LOCK} else "foreign"
     with contextlib.suppress(OSError, ValueError):
         found = read_json(path / "summary.json")["status"]
-        return found if found in ("finished", "failed") else "unfinished"
+        return found if found in ENDED else "unfinished"
     return "unfinished"
 
 
-class Folder:
-    """An open run folder, locked against other processes until it is closed."""
+class Folder(contextlib.AbstractContextManager):
+    """An open run folder, locked against other processes while it is a context."""
 
     def __init__(self, path: Path, readonly: bool = False):
-        self.path = path
+        self.path, self._readonly = path, readonly
         self.about: Mapping[str, Any] = {}
-        self._readonly = readonly
         self._saved_at, self._saved_step = time.monotonic(), -1
         self._rows: Any = None
         self._events: Any = None
@@ -61,55 +61,37 @@ class Folder:
             except Timeout:
                 raise ValueError(f"{path} is in use by another process") from None
 
+    def __exit__(self, *_: object) -> None:
+        for resource in (self._rows, self._events, self._manager):
+            if resource is not None:
+                resource.close()
+        self._lock.release()
+
     @classmethod
-    def create(cls, path: Path, about: Mapping[str, Any], overwrite: bool = False) -> "Folder":
-        """A new run in a folder that is absent, empty or, with `overwrite`, a run's."""
+    def open(
+        cls, path: Path, about: Mapping[str, Any], resume: bool = False, overwrite: bool = False
+    ) -> "Folder":
+        """A new run, or with `resume` the one that is there. ValueError if that is not to be."""
         known = status(path)
         if known == "foreign":
             raise ValueError(f"--workdir={path} holds files that are no run's: name another folder")
-        if known != "absent" and not overwrite:
+        if resume:
+            about = _continued(path, about)
+        elif known != "absent" and not overwrite:
             raise ValueError(f"{path} holds a run ({known}): say --resume or --overwrite")
         folder = cls(path)
-        for old in path.iterdir():
-            if old.name != LOCK:
+        for old in sorted(path.iterdir(), reverse=True):  # the summary before what it is of
+            if not resume and old.name not in (LOCK, "config.json"):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        folder._describe(about)
-        return folder
-
-    @classmethod
-    def resume(cls, path: Path, about: Mapping[str, Any]) -> "Folder":
-        """A run that is there, whose settings and data must be those of `about`."""
-        old = cls.compare(path, about)
-        folder = cls(path)
-        for name in ("versions", "device"):
-            if about[name] != old[name]:
-                say(f"another {name} than before: the numbers will be close, not equal bit for bit")
-        sittings = old.get("sittings", 1) + 1
-        folder._describe({**about, "date": old["date"], "sittings": sittings})
+        folder.about = about
+        write_json(path / "config.json", about)
         return folder
 
     @classmethod
     def is_done(cls, path: Path, about: Mapping[str, Any]) -> bool:
-        """Whether there is nothing to resume: the run is finished and no more steps are asked."""
-        old = cls.compare(path, about)
-        more = about["config"]["steps"] > old["config"]["steps"]
-        return status(path) in ("finished", "failed") and not more
-
-    @staticmethod
-    def compare(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-        """The description of the run in a folder; an error if its settings or data are others."""
-        if status(path) in ("absent", "foreign"):
-            raise ValueError(f"--resume: there is no run in {path}")
-        old = read_json(path / "config.json")
-        was, now = flat(old["config"]), flat(about["config"])
-        for name in now | was:
-            if was.get(name) != now.get(name) and not name.startswith(FREE):
-                raise ValueError(
-                    f"--resume: {name} = {now.get(name)!r}, but the run has {was.get(name)!r}"
-                )
-        if about["data"] != old["data"]:
-            raise ValueError(f"--resume: the data is {about['data']}, the run's is {old['data']}")
-        return old
+        """Whether nothing is left to resume: the run has ended and no more steps are asked for."""
+        old = read_json(path / "config.json")["config"] if status(path) in ENDED else None
+        return old is not None and _continued(path, about)["config"]["steps"] <= old["steps"]
 
     def append(self, rows: Sequence[Row]) -> None:
         if self._rows is None:
@@ -129,16 +111,13 @@ class Folder:
         self._checkpoints().save(step, args=ocp.args.StandardSave(state))
         self._saved_at, self._saved_step = time.monotonic(), step
 
-    def restore(self, like: Any) -> Any | None:
+    def restore(self, like: Any) -> Any:
         """The newest state that can be read, shaped as `like`; None if none was ever saved.
 
         A damaged one is named and passed over. Rows after the state found are cut.
         """
         import orbax.checkpoint as ocp
 
-        if not (self.path / "checkpoints").exists():
-            self._cut(0)
-            return None
         manager = self._checkpoints()
         steps = sorted(manager.all_steps(), reverse=True)
         for step in steps:
@@ -154,48 +133,28 @@ class Folder:
                 self._cut(step)
             self._saved_step = step
             return state
-        if steps:
+        if steps or self._readonly:
             raise ValueError(f"{self.path}: no checkpoint can be read; --overwrite starts anew")
         self._cut(0)
         return None
 
-    def finish(self, summary: Mapping[str, Any], outputs: Mapping[str, np.ndarray]) -> None:
+    def finish(self, summary: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         if outputs:
             partial = self.path / "outputs.tmp.npz"
             np.savez_compressed(partial, **outputs)
             os.replace(partial, self.path / "outputs.npz")
         write_json(self.path / "summary.json", summary)
 
-    def interrupted(self) -> None:
-        write_json(self.path / "summary.json", {"status": "interrupted", "step": self._saved_step})
-
-    def __enter__(self) -> "Folder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for resource in (self._rows, self._events, self._manager):
-            if resource is not None:
-                resource.close()
-        self._lock.release()
-
-    def _describe(self, about: Mapping[str, Any]) -> None:
-        self.about = about
-        write_json(self.path / "config.json", about)
-
     def _checkpoints(self) -> Any:
         if self._manager is None:
             import orbax.checkpoint as ocp
 
-            options = ocp.CheckpointManagerOptions(
-                max_to_keep=2,
-                enable_async_checkpointing=False,
-                cleanup_tmp_directories=not self._readonly,
-                create=not self._readonly,
-                read_only=self._readonly,
-            )
+            if self._readonly:
+                options = ocp.CheckpointManagerOptions(read_only=True)
+            else:
+                options = ocp.CheckpointManagerOptions(
+                    max_to_keep=2, enable_async_checkpointing=False, cleanup_tmp_directories=True
+                )
             path = (self.path / "checkpoints").absolute()
             self._manager = ocp.CheckpointManager(path, options=options)
         return self._manager
@@ -222,6 +181,22 @@ class Folder:
                     values[row["step"], f"{row['split']}/{name}"].append(value)
         for (step, tag), found in values.items():
             self._events.add_scalar(tag, np.mean(found), step)
+
+
+def _continued(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of a run that goes on: ValueError where its settings or data are others."""
+    if status(path) == "absent":
+        raise ValueError(f"--resume: there is no run in {path}")
+    old = read_json(path / "config.json")
+    was, now = (flat({**it["config"], "data": it["data"]}) for it in (old, about))
+    for name in sorted(now | was):
+        one, other = now.get(name), was.get(name)
+        if one != other and not name.startswith(FREE):
+            raise ValueError(f"--resume: {name} = {one!r}, but the run has {other!r}")
+    for name in ("versions", "device"):
+        if about[name] != old[name]:
+            say(f"another {name} than before: the numbers will be close, not equal bit for bit")
+    return {**about, "date": old["date"]}
 
 
 def read_rows(path: Path) -> list[Row]:

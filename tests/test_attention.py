@@ -1,5 +1,7 @@
 """A Transformer is a graph network on the complete graph, and other things attention is."""
 
+import functools
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import pytest
 
 from models import GAT, GCN
 from models.attention import Attention, additive, cosine, dot
+from models.dropout import counter_key
 from models.gat import GATLayer
 from models.graph import Dense, Sparse
 from models.layers import Block
@@ -45,24 +48,38 @@ def filled(model, *inputs):
     return {"params": jax.tree.unflatten(tree, random)}
 
 
-def outcome(model, params, x, *rest):
+@functools.partial(jax.jit, static_argnames="model")
+def forward(model, params, *inputs):
+    return model.apply(params, *inputs)
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def forward_and_weights(model, params, *inputs):
+    """The output, and the attention that is shown."""
+    value, sown = model.apply(params, *inputs, mutable=["intermediates"])
+    return value, sown["intermediates"]["attention"][0].weights
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def pullback(model, params, graph, *nodes):
     """The output, and the gradients of its product with fixed random numbers."""
-
-    @jax.jit
-    def run(params, x, rest):
-        value, vjp = jax.vjp(lambda params, x: model.apply(params, x, *rest), params, x)
-        return value, vjp(normal(*value.shape, seed=9))
-
-    return run(params, x, rest)
+    value, vjp = jax.vjp(lambda params, *nodes: model.apply(params, *nodes, graph), params, *nodes)
+    return value, vjp(normal(*value.shape, seed=9))
 
 
-def agree(one, other, tolerance=1e-5):
-    jax.tree.map(lambda a, b: close(a, b, tolerance), one, other)
+@functools.partial(jax.jit, static_argnames="model")
+def training(model, params, *inputs, seed=0):
+    rngs = {"dropout": counter_key(jax.random.key(seed))}
+    return model.apply(params, *inputs, train=True, rngs=rngs)
 
 
-def softmax(scores, axis=-1):
-    powers = np.exp(scores - scores.max(axis, keepdims=True))
-    return powers / powers.sum(axis, keepdims=True)
+def softmax(scores):
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def leaky(x):
+    return nn.leaky_relu(x, 0.2)
 
 
 class SelfAttention(nn.Module):
@@ -76,13 +93,14 @@ class SelfAttention(nn.Module):
 
 
 def test_attention_is_the_same_on_a_mask_and_on_its_edges():
-    model, x = SelfAttention(), normal(NODES, WIDTH)
-    params = filled(model, x, Dense())
-    one, other = (outcome(model, params, x, make(MASK)) for make in KINDS.values())
-    agree(one, other)
-    value, (gradients, _) = one
-    close(value[3], params["params"]["Attention_0"]["out"]["bias"])  # it hears nobody
-    unfelt = gradients["params"]["Attention_0"]["key"].pop("bias")  # a shift of all the scores
+    """Of six nodes over five others."""
+    model, x, y, mask = Attention(WIDTH, HEADS), normal(NODES, 3), normal(5, 2), MASK[:, :5]
+    params = filled(model, x, y, Dense())
+    one, other = (pullback(model, params, make(mask), x, y) for make in KINDS.values())
+    jax.tree.map(close, one, other)
+    value, gradients = one
+    close(value[3], params["params"]["out"]["bias"])  # it hears nobody
+    unfelt = gradients[0]["params"]["key"].pop("bias")  # a shift of all the scores
     close(unfelt, jnp.zeros_like(unfelt))
     assert all(np.abs(leaf).max() > 1e-2 for leaf in jax.tree.leaves(gradients))
 
@@ -106,7 +124,7 @@ def test_dot_attention_is_jax_s_own(masked):
         return [(value, vjp(cotangent)) for value, vjp in pullbacks]
 
     (ours, gradients), (theirs, expected) = run(q, k, v)
-    agree(gradients, expected)
+    jax.tree.map(close, gradients, expected)
     if masked:
         deaf = ~mask.any(-1)
         assert deaf.any()
@@ -119,8 +137,8 @@ def test_dot_attention_is_jax_s_own(masked):
 def test_a_transformer_is_a_graph_network_on_the_complete_graph(norm):
     model, x = Block(Attention(WIDTH, HEADS), hidden=7, norm=norm), normal(NODES, WIDTH)
     params = filled(model, x, Dense())
-    everyone = sparse(np.ones((NODES, NODES), bool))
-    agree(outcome(model, params, x, everyone), outcome(model, params, x, Dense()), 2e-5)
+    graphs = Dense(), sparse(np.ones((NODES, NODES), bool))
+    jax.tree.map(close, *(pullback(model, params, graph, x) for graph in graphs))
 
 
 @norms
@@ -158,7 +176,7 @@ def test_a_block_is_a_layer_of_a_transformer(norm):
         x = normed(p["LayerNorm_0"], x + attend(x))
         return normed(p["LayerNorm_1"], x + think(x))
 
-    close(model.apply(params, x, Dense()), jax.jit(layer)(params["params"], x))
+    close(forward(model, params, x, Dense()), jax.jit(layer)(params["params"], x))
 
 
 @both
@@ -166,8 +184,7 @@ def test_a_block_is_a_layer_of_a_transformer(norm):
 def test_a_causal_mask_keeps_the_future_out(kind, model):
     graph, x = KINDS[kind](CAUSAL), normal(8, WIDTH)
     params = filled(model, x, graph)
-    apply = jax.jit(model.apply)
-    before, after = (np.asarray(apply(params, y, graph)) for y in (x, x.at[5].multiply(-2)))
+    before, after = (forward(model, params, y, graph) for y in (x, x.at[5].multiply(-2)))
     np.testing.assert_array_equal(after[:5], before[:5])
     assert (np.abs(after[5:] - before[5:]).max(1) > 1e-3).all()
 
@@ -178,8 +195,13 @@ def test_additive_scores_are_bahdanau_s(kind):
     s, h = normal(2, 3, seed=1), normal(5, 4, seed=2)
     w, u, v = normal(3, WIDTH, seed=3), normal(4, WIDTH, seed=4), normal(WIDTH, seed=5)
     graph = Dense() if kind == "dense" else sparse(np.ones((2, 5), bool))
-    scores = additive(graph, (s @ w)[:, None], (h @ u)[:, None], v[None])
-    context = graph.mix(graph.softmax(scores), h[:, None])[:, 0]
+
+    @jax.jit
+    def run(q, k, h, v):
+        scores = additive(graph, q[:, None], k[:, None], v[None])
+        return scores, graph.mix(graph.softmax(scores), h[:, None])[:, 0]
+
+    scores, context = run(s @ w, h @ u, h, v)
     expected = [[v @ np.tanh(s[i] @ w + h[j] @ u) for j in range(5)] for i in range(2)]
     close(scores.reshape(2, 5), expected)
     close(context, softmax(np.array(expected)) @ h)
@@ -188,21 +210,20 @@ def test_additive_scores_are_bahdanau_s(kind):
 @both
 def test_additive_scores_are_gatv2_s(kind):
     """e_ij = a.LeakyReLU(W_l h_i + W_r h_j) on edges, per head."""
-    graph, h = KINDS[kind](MASK), normal(NODES, 3)
-    left, right = normal(3, HEADS, WIDTH, seed=1), normal(3, HEADS, WIDTH, seed=2)
-    a = normal(HEADS, WIDTH, seed=3)
-    q, k = (jnp.einsum("nf,fhd->nhd", h, w) for w in (left, right))
-    scores = additive(graph, q, k, a, lambda x: nn.leaky_relu(x, 0.2))
-    for i, j in np.argwhere(MASK):
-        for head in range(HEADS):
-            summed = h[i] @ left[:, head] + h[j] @ right[:, head]
-            expected = a[head] @ np.where(summed > 0, summed, 0.2 * summed)
-            edge = (
-                scores[i, j]
-                if kind == "dense"
-                else scores[np.argwhere(MASK).tolist().index([i, j])]
-            )
-            close(edge[head], expected)
+    h, left, right = (
+        normal(NODES, 3),
+        normal(HEADS, 3, WIDTH, seed=1),
+        normal(HEADS, 3, WIDTH, seed=2),
+    )
+    graph, a = KINDS[kind](MASK), normal(HEADS, WIDTH, seed=3)
+    q, k = (jnp.einsum("nf,hfd->nhd", h, w) for w in (left, right))
+    scores = jax.jit(lambda *args: additive(graph, *args, leaky))(q, k, a)
+    h, left, right, a = map(np.asarray, (h, left, right, a))
+    for head in range(HEADS):
+        summed = (h @ left[head])[:, None] + h @ right[head]
+        expected = np.where(summed > 0, summed, 0.2 * summed) @ a[head]
+        actual = scores[..., head]
+        close(actual[MASK] if kind == "dense" else actual, expected[MASK])
 
 
 @both
@@ -210,16 +231,18 @@ def test_gat_s_score_is_additive_with_one_feature(kind):
     graph, x = KINDS[kind](MASK), normal(NODES, 3)
     model = GATLayer(WIDTH, HEADS)
     params = filled(model, x, graph)
-    _, sown = model.apply(params, x, graph, mutable=["intermediates"])
-    (attention,) = sown["intermediates"]["attention"]
-    p = params["params"]
-    h = jnp.einsum("nf,fhd->nhd", x, p["kernel"])
-    q, k = (
-        ((h * p[f"{side}_kernel"][..., 0].T).sum(-1) + p[f"{side}_bias"])[..., None]
-        for side in ("receive", "send")
-    )
-    scores = additive(graph, q, k, jnp.ones((HEADS, 1)), lambda x: nn.leaky_relu(x, 0.2))
-    close(attention.weights, graph.softmax(scores))
+
+    @jax.jit
+    def run(p, x):
+        h = jnp.einsum("nf,fhd->nhd", x, p["kernel"])
+        q, k = (
+            jnp.einsum("nhd,dho->nho", h, p[f"{side}_kernel"]) + p[f"{side}_bias"][:, None]
+            for side in ("receive", "send")
+        )
+        return graph.softmax(additive(graph, q, k, jnp.ones((HEADS, 1)), leaky))
+
+    _, weights = forward_and_weights(model, params, x, graph)
+    close(weights, run(params["params"], x))
 
 
 @both
@@ -227,12 +250,18 @@ def test_cosine_scores_address_memory_by_content(kind):
     """The NTM's content address: softmax of beta * cosine(key, row) over the rows, then a read."""
     memory, keys, beta = normal(5, 3, seed=1), normal(2, 3, seed=2), np.array([0.5, 4.0])
     graph = Dense() if kind == "dense" else sparse(np.ones((2, 5), bool))
-    sharp = graph.pair(lambda q, k: q + 0 * k, jnp.asarray(beta)[:, None], memory[:, :1])
-    weights = graph.softmax(sharp * cosine(graph, keys[:, None], memory[:, None]))
+
+    @jax.jit
+    def run(beta, keys, memory):
+        sharp = graph.pair(lambda q, k: q, beta[:, None], memory)
+        weights = graph.softmax(sharp * cosine(graph, keys[:, None], memory[:, None]))
+        return weights, graph.mix(weights, memory[:, None])[:, 0]
+
+    weights, read = run(beta, keys, memory)
     lengths = np.outer(np.linalg.norm(keys, axis=1), np.linalg.norm(memory, axis=1))
     expected = softmax(beta[:, None] * (keys @ memory.T) / lengths)
     close(weights.reshape(2, 5), expected)
-    close(graph.mix(weights, memory[:, None])[:, 0], expected @ memory)
+    close(read, expected @ memory)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -262,8 +291,8 @@ models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_permuting_nodes_permutes_outputs(kind, model):
     x, order = normal(NODES, WIDTH), np.random.default_rng(2).permutation(NODES)
     graph, permuted = KINDS[kind](MASK), KINDS[kind](MASK[order][:, order])
-    params, apply = filled(model, x, graph), jax.jit(model.apply)
-    close(apply(params, x[order], permuted), apply(params, x, graph)[order])
+    params = filled(model, x, graph)
+    close(forward(model, params, x[order], permuted), forward(model, params, x, graph)[order])
 
 
 @both
@@ -271,7 +300,7 @@ def test_permuting_nodes_permutes_outputs(kind, model):
 def test_padding_changes_nothing(kind, model):
     """Two more nodes that hear themselves and are heard by nobody, and edges that are not there."""
     x, graph = normal(NODES, WIDTH), KINDS[kind](MASK)
-    params, apply = filled(model, x, graph), jax.jit(model.apply)
+    params = filled(model, x, graph)
     wide = np.pad(MASK, (0, 2))
     wide[NODES:, NODES:] = True
     padded = KINDS[kind](wide)
@@ -285,8 +314,25 @@ def test_padding_changes_nothing(kind, model):
             jnp.asarray(there),
         )
     rubbish = 100 * normal(2, WIDTH, seed=8)
-    actual = apply(params, jnp.concatenate([x, rubbish]), padded)
-    close(actual[:NODES], apply(params, x, graph))
+    actual = forward(model, params, jnp.concatenate([x, rubbish]), padded)
+    close(actual[:NODES], forward(model, params, x, graph))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Block(Attention(WIDTH, HEADS, dropout=0.5), hidden=7),
+        *(Block(Attention(WIDTH, HEADS), hidden=7, dropout=0.5, norm=n) for n in ("pre", "post")),
+    ],
+    ids=["attention", "pre", "post"],
+)
+def test_dropout_is_for_training(model):
+    x = normal(NODES, WIDTH)
+    params = filled(model, x, Dense())
+    still = forward(model, params, x, Dense())
+    np.testing.assert_array_equal(still, forward(model, params, x, Dense()))
+    one, other = (training(model, params, x, Dense(), seed=seed) for seed in (0, 1))
+    assert min(np.abs(one - other).max(), np.abs(one - still).max()) > 0.01
 
 
 @pytest.mark.parametrize("width, heads", [(10, 3), (2, 8)])
@@ -335,15 +381,9 @@ def test_attention_in_half_precision(kind, dtype, model):
         graph = graph.replace(mask=jnp.arange(len(graph.senders)) % 3 > 0)
     inputs = (x, x, graph) if isinstance(model, Attention) else (x, graph)
     params = filled(model, *inputs)
-
-    @jax.jit
-    def run(params, inputs):
-        value, sown = model.apply(params, *inputs, mutable=["intermediates"])
-        return value, sown["intermediates"]["attention"][0].weights
-
     half = lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
-    value, weights = run(*jax.tree.map(half, (params, inputs)))
-    expected, expected_weights = run(params, inputs)
+    value, weights = forward_and_weights(model, *jax.tree.map(half, (params, *inputs)))
+    expected, expected_weights = forward_and_weights(model, params, *inputs)
     assert value.dtype == weights.dtype == dtype
     np.testing.assert_array_equal(np.asarray(weights, np.float32)[~np.asarray(graph.mask)], 0)
     close(weights, expected_weights, 1e-2)

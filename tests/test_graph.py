@@ -179,6 +179,24 @@ def test_softmax_of_huge_scores(kind, dtype):
 
 
 @both
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_long_sums_in_half_precision(kind, dtype):
+    """One receiver, 4096 senders: added one by one in half precision, ones stop at 256 or 2048."""
+    graph, ones = KINDS[kind](np.ones((1, 4096), bool)), jnp.ones((4096, 1), dtype)
+
+    @jax.jit
+    def run(ones):
+        messages = graph.pair(lambda q, k: k, ones[:1], ones)
+        weights = gather(graph, graph.softmax(messages))
+        means = [graph.reduce(messages, "mean"), graph.mix(weights, ones[:, None])[0]]
+        return 4096 * weights, graph.reduce(messages, "sum") / 4096, *means
+
+    for value in run(ones):
+        assert value.dtype == dtype
+        close(value, np.ones(value.shape), 1e-2)
+
+
+@both
 def test_softmax_does_not_feel_a_shift(kind):
     graph, edges = KINDS[kind](SOME), arrays("float32")[2]
     shift = normal(QUERIES, 1, HEADS, seed=5) * 10
@@ -230,6 +248,14 @@ def test_symmetric_weights_of_a_path(kind, stored_loop):
     third, sixth = 1 / 3, 1 / math.sqrt(6)  # degrees are 2, 3, 2
     close(weights, [[0.5, sixth, 0], [sixth, third, sixth], [0, sixth, 0.5]])
     close(weights[0, 1], 0.4082, 1e-4)
+
+
+@both
+def test_whom_nobody_speaks_to_has_no_degree(kind):
+    """Of 0 -> 1 -> 2, the first hears nobody; what it says weighs nothing."""
+    graph = KINDS[kind](np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], bool))
+    weights = scatter(graph, symmetric(graph))[..., 0]
+    close(weights, [[0, 0, 0], [0, 0, 0], [0, 1, 0]])
 
 
 @pytest.mark.parametrize("padding", [0, 5])
@@ -287,6 +313,8 @@ def test_a_matrix_multiplies_like_one(kind):
     one = Matrix(graph, gather(graph, edges[..., :1]))
     close(one @ k[:, 0], dense[..., 0] @ k[:, 0])
     close(one @ k, np.stack([dense[..., 0] @ k[:, head] for head in range(HEADS)], 1))
+    with pytest.raises(ValueError, match="cannot select an axis to squeeze"):
+        matrix @ k[:, 0]  # which of the heads?
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "padded"])
@@ -337,6 +365,6 @@ def test_memory_grows_with_the_edges():
     lowered = step.lower(x, graph)
     shapes = re.findall(r"tensor<((?:\d+x)+)\w+>", lowered.as_text())
     largest = max(math.prod(map(int, shape.split("x")[:-1])) for shape in shapes)
-    assert largest == (edges + nodes) * heads * width < nodes * nodes / 50
+    assert largest <= (edges + nodes) * heads * width < nodes * nodes / 50
     gradients = jax.tree.leaves(lowered.compile()(x, graph))
     assert all(np.isfinite(g).all() for g in gradients) and any(np.abs(g).max() for g in gradients)

@@ -2,121 +2,72 @@
 
     pip download --no-deps graphdatascience==2.2 -d /tmp/cora
     git clone --depth 1 https://github.com/kimiyoung/planetoid /tmp/planetoid
-    python -m data.files.make_cora /tmp/cora/graphdatascience-2.2-py3-none-any.whl \\
-        /tmp/planetoid/data
+    python -m data.files.make_cora /tmp/cora/*.whl /tmp/planetoid/data
 
-The wheel (Apache-2.0) has the papers' ids, words, subjects and directed citations, in no order of
-interest. Planetoid (MIT) has the node order and the split that results are published for, and no
-ids. Both are the same graph, which this script proves as it joins them.
+Planetoid's papers have no ids, the wheel's no order of interest. The assertions prove them equal.
 """
 
-import io
-import pathlib
 import sys
 import zipfile
-from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet  # comes with tensorflow-datasets
 
 from data import planetoid
 
-# The numbers that stand for the subjects in the wheel: resources/cora/serialize_cora.py.
+# What the wheel's numbers for subjects mean, from its resources/cora/serialize_cora.py.
 SUBJECTS = (
-    "Neural_Networks",
-    "Rule_Learning",
-    "Reinforcement_Learning",
-    "Probabilistic_Methods",
-    "Theory",
-    "Genetic_Algorithms",
-    "Case_Based",
-)
+    "Neural_Networks Rule_Learning Reinforcement_Learning Probabilistic_Methods Theory "
+    "Genetic_Algorithms Case_Based"
+).split()
 
 
-def papers(wheel: pathlib.Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Ids [N] ascending, words [N, F], subjects [N], citations [C, 2]: indices (cited, citing)."""
-    with zipfile.ZipFile(wheel) as archive:
-
-        def table(part: str) -> pyarrow.Table:
-            file = archive.read(f"graphdatascience/resources/cora/cora_{part}.parquet.gzip")
-            return pyarrow.parquet.read_table(io.BytesIO(file))
-
-        nodes, links = table("nodes"), table("rels")
-    ids = nodes["nodeId"].to_numpy()
-    order = np.argsort(ids)
-    words = np.array(nodes["features"].to_pylist(), np.int8)[order]
-    subjects = nodes["subject"].to_numpy()[order]
-    links = np.stack([links["sourceNodeId"].to_numpy(), links["targetNodeId"].to_numpy()], 1)
-    return ids[order], words, subjects, np.searchsorted(ids[order], links)
+def table(wheel: str, name: str) -> pyarrow.Table:
+    with zipfile.ZipFile(wheel).open(f"graphdatascience/resources/cora/{name}.parquet.gzip") as f:
+        return pyarrow.parquet.read_table(f)
 
 
-def undirected(pairs: np.ndarray) -> np.ndarray:
-    """The pairs [M, 2] as i < j, ascending, each once."""
-    return np.unique(np.sort(pairs, axis=1), axis=0)
-
-
-def match(
-    words: np.ndarray, edges: np.ndarray, other_words: np.ndarray, other_edges: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each node of a graph its equal in the other, and whether that was a choice among twins.
-
-    Nodes are coloured by their words and again by their neighbours' colours, until the colours
-    settle. Nodes of one colour are paired in ascending order.
-    """
-    nodes = len(words)
-    colours = [row.tobytes() for row in np.concatenate([words, other_words])]
-    heard = defaultdict(list)
-    for i, j in np.concatenate([edges, other_edges + nodes]):
-        heard[i].append(j)
-        heard[j].append(i)
-    settled = 0
-    while len(set(colours)) > settled:
-        settled = len(set(colours))
-        names = {colour: name for name, colour in enumerate(dict.fromkeys(colours))}
-        colours = [names[colour] for colour in colours]
-        colours = [(colours[i], *sorted(colours[j] for j in heard[i])) for i in range(2 * nodes)]
-    twins: dict[object, tuple[list, list]] = defaultdict(lambda: ([], []))
-    for i, colour in enumerate(colours):
-        twins[colour][i >= nodes].append(i % nodes)
-    equal, ambiguous = np.empty(nodes, np.int64), np.empty(nodes, bool)
-    for ours, theirs in twins.values():
-        equal[ours] = theirs
-        ambiguous[ours] = len(ours) > 1
-    return equal, ambiguous
+def traits(words: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The words of each node, and how many of its neighbours have each: [N, 2F]."""
+    near = np.zeros_like(words)
+    np.add.at(near, edges[:, 0], words[edges[:, 1]])
+    np.add.at(near, edges[:, 1], words[edges[:, 0]])
+    return np.hstack([words, near])
 
 
 def main(wheel: str, folder: str) -> None:
-    graph = planetoid.parse({p: pathlib.Path(folder, f"ind.cora.{p}") for p in planetoid.PARTS})
-    ids, words, subjects, citations = papers(pathlib.Path(wheel))
-    nodes = len(graph["labels"])
+    files = {part: Path(folder, f"ind.cora.{part}") for part in planetoid.PARTS}
+    edges, words, labels, split = planetoid.parse(files)
+    papers, links = table(wheel, "cora_nodes").sort_by("nodeId"), table(wheel, "cora_rels")
+    ids, subjects = papers["nodeId"].to_numpy(), papers["subject"].to_numpy()
+    # Pairs (cited, citing) of papers, below of nodes.
+    citations = np.searchsorted(ids, np.stack([links["sourceNodeId"], links["targetNodeId"]], 1))
 
-    bags = np.zeros((nodes, graph["features"]), np.int8)
-    bags[graph["rows"], graph["columns"]] = graph["values"]
-    paper, ambiguous = match(bags, graph["edges"], words, undirected(citations))
+    ours = traits(words.toarray().astype(int), edges)
+    theirs = traits(np.array(papers["features"].to_pylist()), planetoid.undirected(citations))
+    paper = np.empty(len(ids), int)  # of each node; among twins in ascending order
+    paper[np.lexsort(ours.T)] = np.lexsort(theirs.T)
+    citations = np.argsort(paper)[citations]
+    subject = [subjects[paper][labels == label][0] for label in range(labels.max() + 1)]
+    assert np.array_equal(ours, theirs[paper])
+    assert np.array_equal(edges, planetoid.undirected(citations))
+    assert np.array_equal(subjects[paper], np.array(subject)[labels])
 
-    node = np.argsort(paper)  # of each paper
-    names = sorted(set(zip(graph["labels"].tolist(), subjects[paper].tolist(), strict=True)))
-    assert np.array_equal(bags, words[paper])
-    assert np.array_equal(graph["edges"], undirected(node[citations]))
-    assert [label for label, _ in names] == list(range(graph["classes"])), "one subject a label"
-
-    path = pathlib.Path(__file__).parent / "cora.npz"
+    _, group, size = np.unique(ours, axis=0, return_inverse=True, return_counts=True)
     np.savez_compressed(
-        path,
-        feature_indices=graph["columns"].astype(np.int16),
-        feature_indptr=np.searchsorted(graph["rows"], np.arange(nodes + 1)).astype(np.int32),
-        feature_shape=np.array(bags.shape, np.int32),
-        edges=graph["edges"].astype(np.int16),
-        citations=np.array(sorted(node[citations].tolist()), np.int16),
-        labels=graph["labels"].astype(np.int8),
-        class_names=np.array([SUBJECTS[subject] for _, subject in names]),
+        planetoid.CORA,
+        feature_indices=words.indices.astype(np.int16),
+        feature_indptr=words.indptr.astype(np.int32),
+        feature_shape=np.array(words.shape, np.int32),
+        edges=edges.astype(np.int16),
+        citations=np.array(sorted(citations.tolist()), np.int16),
+        labels=labels.astype(np.int8),
+        class_names=np.array(SUBJECTS)[subject],
         paper_ids=ids[paper].astype(np.int32),
-        paper_id_ambiguous=ambiguous,
-        train=graph["train"],
-        validation=graph["validation"],
-        test=graph["test"],
+        paper_id_ambiguous=size[group] > 1,
+        **split,
     )
-    print(planetoid.Cora.checksum(), path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,134 @@
+"""The tasks on Cora and CiteSeer are the benchmark's, and a graph that is wrong is refused."""
+
+import os
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from data.citation import PARTS, Citation, nodes, random_partition
+
+LOCAL = pathlib.Path(os.environ.get("LINEAGE_DATA", "nowhere"), "planetoid")
+DATASETS = {  # nodes, words, classes, undirected edges, nodes without words
+    "cora": (2708, 1433, 7, 5278, 0),
+    "citeseer": (3327, 3703, 6, 4552, 15),
+}
+needs_files = pytest.mark.skipif(not LOCAL.is_dir(), reason="LINEAGE_DATA has no planetoid/")
+each = pytest.mark.parametrize("dataset", ["cora", pytest.param("citeseer", marks=needs_files)])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LINEAGE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@each
+def test_public(dataset):
+    task = Citation(dataset)
+    count, words, classes, edges, silent = DATASETS[dataset]
+    assert task.features.shape == (count, words) and task.graph.shape == (count, count)
+    assert task.labels.shape == (count,) and task.dims == {"out": classes}
+    assert task.about["dataset"] == dataset and task.about["split"] == "public"
+    assert len(task.about["checksum"]) == 64
+
+    sums = task.features @ jnp.ones((words, 1))
+    np.testing.assert_allclose(sums[sums != 0], 1, atol=1e-6)
+    assert (sums == 0).sum() == silent
+    assert (Citation(dataset, normalize=False).features.weights == 1).all()
+
+    pairs = np.stack([task.graph.receivers, task.graph.senders])
+    assert pairs.shape == (2, 2 * edges)
+    order = pairs[0].astype(np.int64) * count + pairs[1]
+    assert (np.diff(order) > 0).all()  # sorted by receiver, then sender, no pair twice
+    assert set(zip(*pairs, strict=True)) == set(zip(*pairs[::-1], strict=True))
+
+    assert task.runs([3, 4]).keys() == {"seed"}
+    for name, size in zip(PARTS, (20 * classes, 500, 1000), strict=True):
+        (_, graph), targets, mask = task.split(name, {"seed": 3})
+        assert graph.senders.shape == (1, 2 * edges) and targets.shape == mask.shape == (1, count)
+        assert mask.sum() == size and (targets[mask] >= 0).all()
+    batch = task.batch({"seed": 3}, 0)
+    assert (batch.mask == task.split("train", {"seed": 3}).mask[0]).all()
+    assert np.bincount(batch.targets[batch.mask]).tolist() == [20] * classes
+
+
+@each
+def test_random(dataset):
+    task = Citation(dataset, "random", splits=3)
+    _, _, classes, _, silent = DATASETS[dataset]
+    labels, parts = np.asarray(task.labels), np.asarray(task.parts)
+    assert task.about["split"] == "random (3)" and parts.shape == (3, len(labels))
+    for part in parts:  # an index each, so the parts are disjoint
+        assert ((part == -1) == (labels == -1)).all() and (part == -1).sum() == silent
+        for index, size in ((0, 20), (1, 30)):
+            assert np.bincount(labels[part == index]).tolist() == [size] * classes
+    assert len(np.unique(parts, axis=0)) == 3
+    np.testing.assert_array_equal(parts, Citation(dataset, "random", splits=3).parts)
+    runs = task.runs([7, 8])
+    pairs = list(zip(runs["seed"].tolist(), runs["split_seed"].tolist(), strict=True))
+    assert pairs == [(7, 0), (7, 1), (7, 2), (8, 0), (8, 1), (8, 2)]
+
+
+def test_runs_are_mapped_over_a_task_that_is_an_argument():
+    task = Citation("cora", "random", splits=3)
+    runs = jax.tree.map(jnp.asarray, task.runs([7, 8]))
+    masks = jax.jit(lambda task, runs: jax.vmap(lambda run: task.batch(run, 0).mask)(runs))
+    np.testing.assert_array_equal(masks(task, runs), np.tile(task.parts == 0, (2, 1)))
+
+
+def test_wrong_settings():
+    with pytest.raises(ValueError, match="task.split = 'fixed': expected 'public' or 'random'"):
+        Citation(split="fixed")
+    with pytest.raises(ValueError, match="class 1 has 50 nodes: a random split needs 51"):
+        random_partition(np.repeat([0, 1], [51, 50]), 2, seed=0)
+
+
+def small(**changes):
+    arrays = {
+        "edges": [[0, 1], [1, 3]],
+        "rows": [0, 0, 2],
+        "columns": [0, 1, 1],
+        "values": [1.0, 3.0, 5.0],
+        "labels": [0, 1, 1, -1],
+        "parts": [[0, 1, 2, -1]],
+    }
+    arrays = {name: np.array(array) for name, array in (arrays | changes).items()}
+    return nodes(**arrays, features=2, classes=2, normalize=True)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"edges": [[0, 1], [1, 4]]}, "edge to node 4 (at [1, 1]): expected 0 to 3"),
+        ({"rows": [0, 0, 9]}, "features of node 9 (at [2]): expected 0 to 3"),
+        ({"columns": [0, 1, 2]}, "feature 2 (at [2]): expected 0 to 1"),
+        ({"values": [1, np.nan, 5]}, "feature value nan (at [1]): expected a finite number"),
+        ({"labels": [0, 2, 1, -1]}, "label 2 (at [1]): expected 0 to 1, or -1"),
+        ({"parts": [[0, 1, 1, -1]]}, "size of the test split 0 (at [0]): expected at least 1"),
+        ({"parts": [[0, 1, 2, 2]]}, "label in test -1 (at [0, 3]): expected a class"),
+    ],
+)
+def test_wrong_graphs(changes, message):
+    with pytest.raises(ValueError) as error:
+        small(**changes)
+    assert str(error.value) == message
+
+
+def test_small():
+    task = small()
+    np.testing.assert_allclose(task.features @ jnp.eye(2), [[0.25, 0.75], [0, 0], [0, 1], [0, 0]])
+    assert task.graph.receivers.tolist() == [0, 1, 1, 3]
+    assert task.graph.senders.tolist() == [1, 0, 3, 1]
+
+
+def test_balanced_accuracy_counts_every_class_alike():
+    task = small(labels=[0, 1, 0, 1, 1, 1, 0], parts=[[0, 1, 2, 2, 2, 2, -1]])
+    outputs = jnp.eye(2)[np.array([1, 1, 0, 1, 0, 0, 1])][None]  # right: the 0, one of three 1s
+    batches = task.split("test", {"seed": 0})
+    measures = task.measure(outputs, batches)
+    np.testing.assert_allclose(measures["balanced_accuracy"], (1 + 1 / 3) / 2, rtol=1e-6)
+    assert task.score(outputs, batches)["accuracy"].value == 0.5
