@@ -20,7 +20,7 @@ import experiment
 import optimizer
 from data.task import lower_is_better
 from experiment import State
-from models.graph import Matrix
+from models.graph import Matrix, Sparse
 
 
 def layout(step: Any, rest: Any) -> Any:
@@ -185,11 +185,17 @@ def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
 
 
 def sown(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
-    """What the model of one run sows, as flat arrays: attention as lists of weighted edges."""
+    """What the model of one run sows, as flat arrays; weights on a list of edges with their ends,
+    those on all pairs [..., Q, K, H] as they are."""
+
+    def plain(leaf):
+        if isinstance(leaf, Matrix):
+            return leaf.edges() if isinstance(leaf.graph, Sparse) else leaf.weights
+        return leaf
+
     look = jax.jit(functools.partial(experiment.sown, program.config, program.model))
-    lists = lambda leaf: leaf.edges() if isinstance(leaf, Matrix) else leaf
     found = look(program.task, one_run(state, index))
-    found = jax.tree.map(lists, found, is_leaf=lambda leaf: isinstance(leaf, Matrix))
+    found = jax.tree.map(plain, found, is_leaf=lambda leaf: isinstance(leaf, Matrix))
     return {name: np.asarray(a) for name, a in optimizer.by_path(found).items()}
 
 

@@ -191,25 +191,17 @@ class Matrix:
         return self.graph.mix(self.weights, v[:, None, :]).squeeze(1)
 
     def edges(self) -> dict[str, np.ndarray]:
-        """On the host, the edges that are there: source, target, self_loop [E], weight [E, H]."""
-        weights = np.asarray(self.weights)
-        if isinstance(self.graph, Sparse):
-            source, target = np.asarray(self.graph.senders), np.asarray(self.graph.receivers)
+        """The edges of one graph, on the host: source, target, self_loop [E] and weight [E, H]."""
+        graph, weights = self.graph, np.asarray(self.weights)
+        if isinstance(graph, Dense):
+            mask = np.ones(self.shape, bool) if graph.mask is None else np.asarray(graph.mask)
+            target, source = np.nonzero(mask)
+            weights = weights[mask]
         else:
-            *batch, target, source = np.indices(weights.shape[:-1])
-            if batch:
-                raise ValueError("edges are listed of one graph, not of a batch of them")
-            source, target, weights = (
-                source.ravel(),
-                target.ravel(),
-                weights.reshape(source.size, -1),
-            )
-        there = np.ones(source.shape, bool)
-        if self.graph.mask is not None:
-            there = np.asarray(self.graph.mask).ravel()
-        source, target = source[there], target[there]
-        loop = source == target
-        return {"source": source, "target": target, "self_loop": loop, "weight": weights[there]}
+            there = slice(None) if graph.mask is None else np.asarray(graph.mask)
+            source, target = (np.asarray(ends)[there] for ends in (graph.senders, graph.receivers))
+            weights = weights[there]
+        return dict(source=source, target=target, self_loop=source == target, weight=weights)
 
 
 def symmetric(graph: Graph) -> Array:

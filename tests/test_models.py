@@ -298,6 +298,23 @@ def test_dropout_after_the_softmax_leaves_the_scores_alone(dropout):
     assert np.abs(one - other).max() > 0.1
 
 
+def test_attention_loses_edges_and_values_lose_features():
+    """In a graph of loops alone, whose weights are one."""
+    x, graph = normal(NODES, FEATURES), sparse(np.zeros((NODES, NODES), bool))
+    usual = GAT(out=16, depth=1)
+    params = filled(usual, x, graph)
+    params["params"]["GATLayer_0"]["bias"] *= 0
+    still = forward(usual, params, x, graph)
+    edges, features = (
+        training(usual.clone(**{name: 0.5}), params, x, graph)[0] / still
+        for name in ("attention_dropout", "value_dropout")
+    )
+    close(edges, np.tile(edges[:, :1], (1, 16)))
+    for ratio in (edges, features):
+        close(np.unique(np.round(ratio, 5)), [0, 2])
+    assert (features.std(1) > 0.5).all()
+
+
 @models
 def test_features_of_every_hidden_layer_are_kept(model):
     x, graph = normal(NODES, FEATURES), sparse(STAR)

@@ -306,7 +306,7 @@ SHORT = ("--config.steps=20", "--config.seeds=2")
         ([GCN, "--config.select.metrics=(loss,accuracy)"], "write a tuple of words"),
         ([GCN, "--config.model.name=GCNN"], "did you mean 'GCN'"),
         ([GCN, "--config.task.name=Citatoin"], "did you mean 'Citation'"),
-        ([GCN, "--config.task.dataset=coraa"], "did you mean 'cora'"),
+        ([GCN, "--config.task.dataset=coraa"], "there are"),
         ([GCN, "--config.task.split=odd"], "expected 'public' or 'random'"),
         ([GCN, "--config.optimizer.name=adamm"], "did you mean 'adam'"),
         ([GCN, "--config.optimizer.l2_on=embedding"], "matches none of kernel_0, kernel_1"),
