@@ -31,20 +31,31 @@ SHAPES = {
 
 
 def check(spec: ConfigDict) -> None:
-    """Raises SettingError for an optimizer, schedule or argument that is not there."""
-    names = [name for name in vars(optax) if name[0] != "_"]
+    """Raises SettingError for an optimizer, schedule, argument or pattern that cannot be."""
+    takes = {
+        name: list(inspect.signature(made).parameters)
+        for name, made in vars(optax).items()
+        if inspect.isfunction(made) and name[0] != "_"
+    }
+    names = [name for name, fields in takes.items() if fields[:1] == ["learning_rate"]]
     if spec.name not in names:
         raise SettingError(f"optimizer.name = {spec.name!r}: {nearest(spec.name, names)}")
     if spec.schedule not in SHAPES:
-        raise SettingError(
-            f"optimizer.schedule = {spec.schedule!r}: {nearest(spec.schedule, SHAPES)}"
-        )
-    takes = inspect.signature(getattr(optax, spec.name)).parameters
+        hint = nearest(spec.schedule, SHAPES)
+        raise SettingError(f"optimizer.schedule = {spec.schedule!r}: {hint}")
     for key in spec:
-        if key not in OURS and key not in takes:
-            raise SettingError(
-                f"optimizer.{key} is no argument of {spec.name}: {nearest(key, takes)}"
-            )
+        if key not in (*OURS, *takes[spec.name]):
+            hint = nearest(key, takes[spec.name])
+            raise SettingError(f"optimizer.{key} is no argument of {spec.name}: {hint}")
+    try:
+        re.compile(spec.l2_on)
+    except re.error as e:
+        raise SettingError(f"optimizer.l2_on = {spec.l2_on!r}: {e}") from None
+    rule = optimizer(spec, hyper(spec), jnp.int32(0), 1)
+    try:  # some want to evaluate the loss themselves
+        jax.eval_shape(lambda p: rule.update(p, rule.init(p), p), jnp.zeros(1))
+    except TypeError as e:
+        raise SettingError(f"optimizer.name = {spec.name!r} needs more than gradients: {e}") from e
 
 
 def hyper(spec: ConfigDict) -> dict[str, float]:

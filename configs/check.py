@@ -15,8 +15,9 @@ class SettingError(ValueError):
 Rule = tuple[Callable[[Any], bool], str]
 
 
+LIMIT = 2**31
 POSITIVE: Rule = (lambda v: v >= 1, "1 or more")
-NATURAL: Rule = (lambda v: 0 <= v < 2**31, "0 or more")
+NATURAL: Rule = (lambda v: v >= 0, "0 or more")
 SHARE: Rule = (lambda v: 0 <= v < 1, "0 or more and less than 1")
 RULES: dict[str, Rule] = {
     **dict.fromkeys("width depth heads out_heads splits accumulate".split(), POSITIVE),
@@ -24,7 +25,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys("evaluate patience warmup together save seed l2 clip".split(), NATURAL),
     **dict.fromkeys("dropout attention_dropout value_dropout".split(), SHARE),
     "learning_rate": (lambda v: 0 < v < math.inf, "a positive number"),
-    "drops": (lambda v: all(type(s) is int and s > 0 for s in v), "a tuple of steps"),
+    "drops": (lambda v: all(type(s) is int and 0 < s < LIMIT for s in v), "a tuple of steps"),
     "metrics": (lambda v: v and all(type(m) is str for m in v), "a tuple of names"),
     "select.split": (lambda v: v in ("train", "validation", "test"), "a split of the task"),
     "keep": (lambda v: v in ("best", "last"), "'best' or 'last'"),
@@ -52,8 +53,10 @@ def _check_ranges(section: ConfigDict, path: str) -> None:
             _check_ranges(value, f"{path}{key}.")
         elif not fine(value):
             raise SettingError(f"{path}{key} = {value!r}: expected {expected}")
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise SettingError(f"{path}{key} = {value}: expected a finite number")
+        elif isinstance(value, float) and not abs(value) < 3.4e38:
+            raise SettingError(f"{path}{key} = {value}: expected a finite number (of 32 bits)")
+        elif isinstance(value, int) and not abs(value) < LIMIT:
+            raise SettingError(f"{path}{key} = {value}: expected a whole number of 32 bits")
 
 
 def nearest(word: str, there: Iterable[str]) -> str:

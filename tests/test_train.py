@@ -130,6 +130,15 @@ def test_same_command_twice(tmp_path):  # SEED-1
     assert_same(final_state(cfg, tmp_path / "a"), final_state(cfg, tmp_path / "b"))
 
 
+def test_no_global_random_state_is_read_or_set(tmp_path):  # SEED-3
+    np.random.seed(7)
+    first = trained(config(), tmp_path / "a")
+    drawn = np.random.random(), random.random()
+    assert trained(config(), tmp_path / "b") == first
+    np.random.seed(7)
+    assert drawn[0] == np.random.random()
+
+
 def test_early_stopping_ends_the_loop(tmp_path):  # SELECT-4
     """Without learning the first validation stays best: patience 2 stops at the third."""
     cfg = config(steps=40, evaluate=4, every=4, patience=2, optimizer=dict(learning_rate=1e-30))
