@@ -22,7 +22,7 @@ from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from configs.check import nearest
-from results.run import flat, status
+from results.run import ENDED, flat, status
 
 CONFIG = config_flags.DEFINE_config_file(
     "config", help_string="The experiment: a file in configs/."
@@ -92,17 +92,18 @@ def config_file() -> Path:
 
 
 def workdir(root: Path = Path("results")) -> Path:
-    """--workdir, or results/EXPERIMENT/OVERRIDES, with -2, -3 ... where a run is finished."""
+    """--workdir, or results/EXPERIMENT/OVERRIDES, with -2, -3 ... where a run has ended."""
     if flags.FLAGS.workdir:
         return Path(flags.FLAGS.workdir)
     words = ",".join(f"{name}={value}" for name, value in overrides().items())
     slug = re.sub(r"[^\w=.,+-]", "_", words)[:120] or "default"
-    path = first = root / config_file().stem / slug
-    count = 1
-    while status(path) == "finished" and not (flags.FLAGS.resume or flags.FLAGS.overwrite):
-        count += 1
-        path = first.with_name(f"{slug}-{count}")
-    return path
+    folders = [root / config_file().stem / slug]
+    while status(folders[-1]) != "absent":
+        folders.append(folders[0].with_name(f"{slug}-{len(folders) + 1}"))
+    there = folders[:-1]
+    if there and (flags.FLAGS.resume or flags.FLAGS.overwrite or status(there[-1]) not in ENDED):
+        return there[-1]
+    return folders[-1]
 
 
 def about(config: ConfigDict, task: Any) -> dict[str, Any]:
@@ -154,14 +155,13 @@ def cpus() -> int:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """A list that receives the signals asking to stop; the second one stops at once."""
+    """A list that receives the signal asking to stop; a second one ends the process at once."""
     asked: list[int] = []
 
     def ask(number: int, _: Any) -> None:
-        if asked:
-            sys.exit(128 + number)
         asked.append(number)
-        print("\nstopping after this chunk of steps; again to stop at once", file=sys.stderr)
+        signal.signal(number, signal.SIG_DFL)
+        print("\nsaving, then stopping; again to stop without saving", file=sys.stderr)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

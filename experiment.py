@@ -1,4 +1,4 @@
-"""One run as pure functions: build, init, step, evaluate, select. Populations are train.py's.
+"""One run as pure functions: build, init, step, evaluate, select. Populations are population.py's.
 
 Everything a run is lives in its State, plain arrays all of them: what is left to be drawn comes
 from the run's seed and the step. So a state saved is a run saved, and resuming is exact.
@@ -198,9 +198,6 @@ def select(config: ConfigDict, state: State, metrics: Mapping[str, Array]) -> St
     Patience starts anew when any metric improves; parameters are kept when all are at their best
     (the rule of Veličković et al. 2018; with one metric, everybody's).
     """
-    for name in (*config.select.metrics, config.expected.metric):
-        if name not in metrics:
-            raise SettingError(f"{name!r} is no metric of the task: {nearest(name, metrics)}")
     best = state.best
     improved = {}
     for name, old in best.values.items():

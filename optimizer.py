@@ -71,7 +71,7 @@ def rate(spec: ConfigDict, step: Array, steps: int) -> Array:
 
 
 def optimizer(
-    spec: ConfigDict, hyper: Mapping[str, Array], step: Array, steps: int
+    spec: ConfigDict, hyper: Mapping[str, Any], step: Array, steps: int
 ) -> optax.GradientTransformation:
     """The transformation of the gradient at `step`, with this run's floats."""
     own = {key: value for key, value in {**spec, **hyper}.items() if key not in OURS}

@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 
 import experiment
 import optimizer
+from configs.check import SettingError, nearest
 from data.task import lower_is_better
 from experiment import State
 from models.graph import Matrix, Sparse
@@ -63,18 +64,15 @@ def trace(config: ConfigDict, model: Any, task: Any) -> Program:
         state = State(*measured.pop("state"))
         return state._replace(step=state.step.max()), measured
 
-    shapes = State(
-        *(
-            jax.tree.map(lambda a, s=s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), part)
-            for part, s in zip(jax.eval_shape(first, task), places, strict=True)
-        )
-    )
-    return Program(
-        *(config, model, task, runs, shapes),
-        start=jax.jit(first, out_shardings=places),
-        advance=jax.jit(advance_all, donate_argnums=1).lower(task, shapes),
-        test=jax.jit(over_runs(test, config, model, mesh)),
-    )
+    begin = jax.jit(first, out_shardings=places)
+    shapes = begin.eval_shape(task)
+    tested = jax.jit(over_runs(test, config, model, mesh))
+    known = jax.eval_shape(tested, task, shapes)["splits"]["validation"]["metrics"]
+    for name in (*config.select.metrics, config.expected.metric):
+        if name not in known:
+            raise SettingError(f"{name!r} is no metric of the task: {nearest(name, known)}")
+    lowered = jax.jit(advance_all, donate_argnums=1).lower(task, shapes)
+    return Program(config, model, task, runs, shapes, begin, lowered, tested)
 
 
 def start(config: ConfigDict, model: Any, task: Any, runs: dict[str, np.ndarray]) -> State:

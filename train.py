@@ -7,6 +7,7 @@ python train.py --evaluate=DIR                              # test a finished ru
 """
 
 import math
+import signal
 import sys
 import time
 from collections.abc import Generator, Mapping
@@ -104,8 +105,7 @@ def train(config: ConfigDict) -> int:
             progress.show(new)
             if asked:
                 rows.close()
-                folder.finish({"status": "interrupted"}, {})
-                print(f"saved in {path}; --resume goes on from there", file=sys.stderr)
+                print(f"saved; go on with --resume --workdir={path}", file=sys.stderr)
                 return 128 + asked[0]
     progress.close()
     summary = read_json(path / "summary.json")
@@ -129,14 +129,12 @@ def evaluate(path: Path) -> int:
 
 def main(argv: list[str]) -> None:
     commandline.configure_jax()
-    try:
-        if FLAGS.evaluate:
-            sys.exit(evaluate(Path(FLAGS.evaluate)))
-        if commandline.CONFIG.value is None:
-            commandline.stop("--config=FILE is required, such as --config=configs/gat_cora.py")
-        sys.exit(train(commandline.CONFIG.value))
-    except KeyboardInterrupt:  # before there was anything to save
-        sys.exit(130)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while there is nothing to save
+    if FLAGS.evaluate:
+        sys.exit(evaluate(Path(FLAGS.evaluate)))
+    if commandline.CONFIG.value is None:
+        commandline.stop("--config=FILE is required, such as --config=configs/gat_cora.py")
+    sys.exit(train(commandline.CONFIG.value))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 Threefry, JAX's default, is built for statistical independence anywhere; on a CPU its draws for
 dropout cost several times the network they drop. `counter_key` turns any key into one whose bits
-are a hash of a counter: flax's own `nn.Dropout` and all of `jax.random` take it unchanged, under
-vmap, grad and scan, at a tenth of the cost or less. It serves dropout and noise, not cryptography.
+are a hash of a counter: flax's own `nn.Dropout` and `jax.random` (up to 32 bits a number) take it
+unchanged, under vmap, grad and scan, at a tenth of the cost or less. It serves dropout and noise,
+not cryptography.
 """
 
 import math

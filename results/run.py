@@ -80,9 +80,11 @@ class Folder(contextlib.AbstractContextManager):
         elif known != "absent" and not overwrite:
             raise ValueError(f"{path} holds a run ({known}): say --resume or --overwrite")
         folder = cls(path)
-        for old in sorted(path.iterdir(), reverse=True):  # the summary before what it is of
-            if not resume and old.name not in (LOCK, "config.json"):
-                shutil.rmtree(old) if old.is_dir() else old.unlink()
+        (path / "summary.json").unlink(missing_ok=True)  # first: it is of what was
+        if not resume:
+            for old in path.iterdir():
+                if old.name not in (LOCK, "config.json"):
+                    shutil.rmtree(old) if old.is_dir() else old.unlink()
         folder.about = about
         write_json(path / "config.json", about)
         return folder

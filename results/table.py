@@ -28,8 +28,8 @@ PAGE = """\
 
 *Test* is ours, over n runs that differ in nothing but their seed or random split; those that failed
 are named and not in the mean. *Expected* is the range that a config gives for its own settings.
-Parameters are those of one run, seconds the training of all. No number is typed:
-`python -m results.table --record DIR` takes them from finished runs.
+Parameters are those of one run, seconds the training of all (after the last resume, if there was
+one). No number is typed: `python -m results.table --record DIR` takes them from finished runs.
 """
 CSV = ["task", "split", "experiment", "system", "changed", "metric", "mean", "std", "n", "failed"]
 CSV += ["parameters", "seconds", "tested", "date"]
@@ -143,7 +143,8 @@ def publish(lines: Sequence[Line], home: Path) -> None:
     if front.exists():  # between its two marks
         marks = re.compile(r"(<!-- results -->\n).*(<!-- end -->)", re.DOTALL)
         text = front.read_text(encoding="utf-8").rstrip("\n")
-        files[front] = [marks.sub(lambda m: f"{m[1]}\n{tables(every)}\n{m[2]}", text)]
+        inside = tables(every).replace("## ", "### ")  # one level below the page's own headings
+        files[front] = [marks.sub(lambda m: f"{m[1]}\n{inside}\n{m[2]}", text)]
     for file, texts in files.items():
         partial = file.with_name(f"{file.name}.tmp")  # all or nothing
         partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")

@@ -237,11 +237,6 @@ def test_two_metrics_follow_the_gat_rule():
     assert (state.best.step, state.best.stopped_at) == (1, 4)
 
 
-def test_unknown_metric_is_named():
-    with pytest.raises(SettingError, match="did you mean 'accuracy'"):
-        drive(series("accuracy", [0.5]), select=dict(metrics=("acuracy",)))
-
-
 # ---- The optimizer
 
 

@@ -217,6 +217,17 @@ def test_resume_refuses_other_settings(tmp_path):
     assert read_json(tmp_path / "run/config.json")["config"]["steps"] == 40
 
 
+def test_more_steps_need_more_training(tmp_path):  # RESUME-3
+    """Finished, asked for more, and killed: the summary of the shorter run is no answer."""
+    path, longer = tmp_path / "run", config(steps=40)
+    trained(config(), path)
+    assert Folder.is_done(path, about(config())) and not Folder.is_done(path, about(longer))
+    with Folder.open(path, about(longer), resume=True):
+        pass  # killed here
+    assert status(path) == "unfinished" and not Folder.is_done(path, about(longer))
+    assert trained(longer, path, resume=True)[-1]["step"] == 40
+
+
 def test_more_devices_or_fewer(tmp_path):  # RESUME-6
     """Saved from two devices' worth of runs, restored where one device holds them."""
     cfg = config(seeds=2)
