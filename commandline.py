@@ -4,6 +4,7 @@ Bad input ends in one line and exit code 2. An interrupt (Ctrl-C) or SIGTERM is 
 the loop, which saves; the exit code then is 130 or 143.
 """
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -75,7 +76,10 @@ def parse(argv: list[str]) -> list[str]:
 def _unknown_setting(argv: list[str]) -> str | None:
     """ml_collections names only the last part of a setting that is not there."""
     file = next(word.partition("=")[2] for word in argv if re.match("--?config=", word))
-    there = flat(runpy.run_path(file)["get_config"]().to_dict())
+    try:
+        there = flat(runpy.run_path(file)["get_config"]().to_dict())
+    except Exception as e:
+        return f"--config={file}: {type(e).__name__}: {e}"
     for name in re.findall(r"--?(?:no)?config\.([\w.]+)", " ".join(argv)):
         if not any(f"{other}.".startswith(f"{name}.") for other in there):
             return f"--config.{name}: there is no such setting; {nearest(name, there)}"
@@ -96,7 +100,9 @@ def workdir(root: Path = Path("results")) -> Path:
     if flags.FLAGS.workdir:
         return Path(flags.FLAGS.workdir)
     words = ",".join(f"{name}={value}" for name, value in overrides().items())
-    slug = re.sub(r"[^\w=.,+-]", "_", words)[:120] or "default"
+    slug = re.sub(r"[^\w=.,+-]", "_", words) or "default"
+    if len(slug) > 120:  # as long as a file system's names may be, and still one for each
+        slug = f"{slug[:100]}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     folders = [root / config_file().stem / slug]
     while status(folders[-1]) != "absent":
         folders.append(folders[0].with_name(f"{slug}-{len(folders) + 1}"))

@@ -68,9 +68,10 @@ def trace(config: ConfigDict, model: Any, task: Any) -> Program:
     shapes = begin.eval_shape(task)
     tested = jax.jit(over_runs(test, config, model, mesh))
     known = jax.eval_shape(tested, task, shapes)["splits"]["validation"]["metrics"]
-    for name in (*config.select.metrics, config.expected.metric):
+    wanted = [("select.metrics", name) for name in config.select.metrics]
+    for setting, name in [*wanted, ("expected.metric", config.expected.metric)]:
         if name not in known:
-            raise SettingError(f"{name!r} is no metric of the task: {nearest(name, known)}")
+            raise SettingError(f"{setting}: the task has no {name!r}; {nearest(name, known)}")
     lowered = jax.jit(advance_all, donate_argnums=1).lower(task, shapes)
     return Program(config, model, task, runs, shapes, begin, lowered, tested)
 
@@ -93,7 +94,8 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
     """
     update = functools.partial(experiment.step, config, model, task)
     validate = functools.partial(experiment.validate, config, model, task)
-    between = config.evaluate or config.every  # steps from one validation to the next
+    every = min(config.every, config.steps)
+    between = config.evaluate or every  # steps from one validation to the next
 
     @jax.jit
     def block(state):
@@ -113,8 +115,8 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
 
     live = state.live
     nothing = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(block, state)[1:])
-    chunk = config.every // between
-    (state, scores, metrics), _ = jax.lax.scan(unless_over, (state, *nothing), length=chunk)
+    carry = (state, *nothing)
+    (state, scores, metrics), _ = jax.lax.scan(unless_over, carry, length=every // between)
     ended = jnp.maximum(state.best.stopped_at, state.best.failed_at)
     rate = optimizer.rate(config.optimizer, state.step - 1, config.steps)
     return {

@@ -95,8 +95,7 @@ def train(config: ConfigDict) -> int:
         return 0
     with commandline.complaints(ValueError, OSError):
         if FLAGS.resume and Folder.is_done(path, about):
-            print(report.final_block(read_json(path / "summary.json"), path))
-            return 0
+            return ended(read_json(path / "summary.json"), path)
         folder = Folder.open(path, about, FLAGS.resume, FLAGS.overwrite)
     progress = report.Progress(config.steps, config.select.metrics)
     with folder, commandline.interrupts() as asked:
@@ -108,9 +107,7 @@ def train(config: ConfigDict) -> int:
                 print(f"saved; go on with --resume --workdir={path}", file=sys.stderr)
                 return 128 + asked[0]
     progress.close()
-    summary = read_json(path / "summary.json")
-    print(report.final_block(summary, path))
-    return 1 if summary["status"] == "failed" else 0
+    return ended(read_json(path / "summary.json"), path)
 
 
 def evaluate(path: Path) -> int:
@@ -120,11 +117,19 @@ def evaluate(path: Path) -> int:
             raise ValueError(f"--evaluate={path}: no finished run is there")
         about, summary = read_json(path / "config.json"), read_json(path / "summary.json")
         config = experiment.saved_config(about)
-        program = population.trace(config, *experiment.setup(config))
+        model, task = experiment.setup(config)
+        if task.about != about["data"]:
+            raise ValueError(f"{path}: the data is {task.about}, the run's is {about['data']}")
+        program = population.trace(config, model, task)
         state = Folder(path, readonly=True).restore(program.shapes)
     again, _ = conclude(program, state, about, {name: summary[name] for name in report.FACTS})
-    print(report.final_block(again, path))
-    return 0
+    return ended(again, path)
+
+
+def ended(summary: Mapping[str, Any], path: Path) -> int:
+    """Prints the final block; the exit code is 1 if every run failed."""
+    print(report.final_block(summary, path))
+    return 1 if summary["status"] == "failed" else 0
 
 
 def main(argv: list[str]) -> None:

@@ -44,5 +44,8 @@ def base(**changes: Any) -> ml_collections.ConfigDict:
             save=60.0,  # seconds between checkpoints
         )
     )
+    config.lock()  # a setting that is not there is a mistake, but for what is passed on
+    for section in (config.task, config.model, config.optimizer):
+        section.unlock()
     config.update(changes)  # sections are merged, not replaced
     return config

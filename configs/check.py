@@ -7,6 +7,8 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from configs import base
+
 
 class SettingError(ValueError):
     """A setting that cannot be, in one line for the person who wrote it."""
@@ -27,7 +29,7 @@ RULES: dict[str, Rule] = {
     "learning_rate": (lambda v: 0 < v < math.inf, "a positive number"),
     "drops": (lambda v: all(type(s) is int and 0 < s < LIMIT for s in v), "a tuple of steps"),
     "metrics": (lambda v: v and all(type(m) is str for m in v), "a tuple of names"),
-    "select.split": (lambda v: v in ("train", "validation", "test"), "a split of the task"),
+    "select.split": (lambda v: v in ("train", "validation", "test"), "train, validation or test"),
     "keep": (lambda v: v in ("best", "last"), "'best' or 'last'"),
 }
 
@@ -35,14 +37,20 @@ RULES: dict[str, Rule] = {
 def check(config: ConfigDict) -> None:
     """Raises SettingError naming the first setting that is out of range or contradicts another."""
     _check_ranges(config, "")
+    for name in base():
+        if name not in config:
+            raise SettingError(f"the config has no {name!r}: make it with configs.base()")
+    if config.seed + config.seeds > LIMIT:
+        raise SettingError(f"seed = {config.seed} and seeds = {config.seeds} go beyond 2^31 - 1")
     if config.evaluate == 0 and config.patience:
         raise SettingError(f"patience = {config.patience} needs validations, but evaluate = 0")
     if config.evaluate == 0 and config.select.keep == "best":
         raise SettingError("select.keep = 'best' needs validations, but evaluate = 0")
+    part = "evaluate" if config.evaluate else "every"
     for name in ("steps", "every"):
-        if config.evaluate and config[name] % config.evaluate:
+        if config[name] % config[part] and not name == part == "every":
             raise SettingError(
-                f"{name} = {config[name]}: expected a multiple of evaluate = {config.evaluate}"
+                f"{name} = {config[name]}: expected a multiple of {part} = {config[part]}"
             )
 
 

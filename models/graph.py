@@ -53,7 +53,7 @@ class Dense:
     def softmax(self, scores: Array) -> Array:
         """Weights over each receiver's senders: positive, summing to one. [..., Q, K, H]."""
         exact = self._kept(_wide(scores), -jnp.inf)
-        top = _finite(jax.lax.stop_gradient(exact.max(-2, keepdims=True)))
+        top = _finite(jax.lax.stop_gradient(exact.max(-2, keepdims=True, initial=-jnp.inf)))
         powers = jnp.exp(exact - top)
         return _divide(powers, powers.sum(-2, keepdims=True)).astype(scores.dtype)
 
@@ -216,7 +216,7 @@ def symmetric(graph: Graph) -> Array:
 
 def _divide(total: Array, count: Array) -> Array:
     """total / count, zero where the count is: the safe denominator keeps gradients finite too."""
-    some = count > 0
+    some = count != 0  # not a number is something
     return jnp.where(some, total / jnp.where(some, count, 1).astype(total.dtype), 0)
 
 

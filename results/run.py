@@ -81,10 +81,10 @@ class Folder(contextlib.AbstractContextManager):
             raise ValueError(f"{path} holds a run ({known}): say --resume or --overwrite")
         folder = cls(path)
         (path / "summary.json").unlink(missing_ok=True)  # first: it is of what was
-        if not resume:
-            for old in path.iterdir():
-                if old.name not in (LOCK, "config.json"):
-                    shutil.rmtree(old) if old.is_dir() else old.unlink()
+        if not resume:  # what is ours goes, what anybody else put there stays
+            shutil.rmtree(path / "checkpoints", ignore_errors=True)
+            for old in (path / "metrics.jsonl", path / "outputs.npz", *path.glob("events.*")):
+                old.unlink(missing_ok=True)
         folder.about = about
         write_json(path / "config.json", about)
         return folder
@@ -127,6 +127,8 @@ class Folder(contextlib.AbstractContextManager):
                 with _quiet():
                     state = manager.restore(step, args=ocp.args.StandardRestore(like))
             except Exception as e:  # Orbax raises another type for every part that is damaged
+                if self._readonly:
+                    raise ValueError(f"checkpoint {step} of {self.path} cannot be read") from e
                 say(f"checkpoint {step} is damaged ({type(e).__name__}): taking the one before")
                 continue
             if not self._readonly:
@@ -210,7 +212,10 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise ValueError(f"{path} is damaged: {e}") from e
 
 
 def write_json(path: Path, content: Any) -> None:

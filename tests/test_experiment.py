@@ -11,6 +11,7 @@ from toy import Net, Points, config
 
 import experiment
 import optimizer
+from configs import base
 from configs.check import SettingError, check
 from data.task import Batch, Mean, balanced_accuracy, classify, stack
 
@@ -276,6 +277,9 @@ def test_clip_bounds_the_update():
         (dict(steps=21), "steps = 21: expected a multiple of evaluate = 2"),
         (dict(every=3), "every = 3"),  # CONFIG-7: rows and checkpoints are at validations
         (dict(seeds=0), "seeds = 0"),
+        (dict(seed=2**31 - 2, seeds=4), "go beyond"),
+        (dict(steps=10**20), "32 bits"),
+        (dict(evaluate=0, steps=25, every=10, select=dict(keep="last")), "multiple of every = 10"),
         (dict(optimizer=dict(learning_rate=float("nan"))), "optimizer.learning_rate"),
         (dict(optimizer=dict(l2=-1.0)), "optimizer.l2"),
         (dict(evaluate=0), "select.keep = 'best' needs validations, but evaluate = 0"),  # CONFIG-6
@@ -287,12 +291,21 @@ def test_ranges_and_contradictions(changes, said):
         check(config(**changes))
 
 
+@pytest.mark.parametrize("wrong", [dict(patiance=3), dict(select=dict(metric=("loss",)))])
+def test_a_config_has_no_other_settings(wrong):
+    with pytest.raises(KeyError, match="patiance|metric"):
+        base(**wrong)
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
         (dict(name="adm"), "did you mean 'adam'"),
         (dict(name="adam", bb1=0.9), "did you mean 'b1'"),
         (dict(schedule="cosin"), "did you mean 'cosine'"),
+        (dict(name="chain"), "optimizer.name = 'chain'"),
+        (dict(name="lbfgs"), "needs more than gradients"),
+        (dict(l2_on="("), r"optimizer.l2_on = '\('"),
     ],
 )
 def test_optimizer_names(spec, said):

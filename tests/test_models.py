@@ -188,10 +188,9 @@ def test_a_layer_gives_its_bias_to_whom_nobody_speaks(kind):
     assert finite(gradients) and np.abs(value[0] - value[2]).max() > 0.1
 
 
-@both
-def test_training_survives_when_nearly_all_attention_is_dropped(kind):
+def test_training_survives_when_nearly_all_attention_is_dropped():
     x, targets = normal(2, FEATURES), jnp.arange(2)
-    graph = KINDS[kind](~np.eye(2, dtype=bool))
+    graph = sparse(~np.eye(2, dtype=bool))
     model, adam = GAT(2, width=4, heads=2, attention_dropout=0.99), optax.adam(0.01)
     params = filled(model, x, graph)
 

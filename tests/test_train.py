@@ -267,6 +267,8 @@ def test_all_damaged_is_an_error(tmp_path):
     damage(path / "checkpoints")
     with pytest.raises(ValueError, match="no checkpoint can be read"):
         final_state(cfg, path)
+    with pytest.raises(ValueError, match="checkpoint 8 of .* cannot be read"):
+        Folder(path, readonly=True).restore(traced(cfg).shapes)
 
 
 def test_the_last_two_are_kept_by_number(tmp_path):  # CKPT-3
@@ -288,6 +290,9 @@ def test_folders_are_not_overwritten(tmp_path):  # CKPT-5
     with Folder.open(path, about(config()), overwrite=True):
         pass
     assert status(path) == "unfinished" and not (path / "checkpoints").exists()
+    (path / "thesis.tex").write_text("kept")
+    with Folder.open(path, about(config()), overwrite=True):
+        assert (path / "thesis.tex").read_text() == "kept"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("years of work")
     with pytest.raises(ValueError, match="no run's"):
