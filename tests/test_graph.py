@@ -356,9 +356,8 @@ def test_memory_grows_with_the_edges():
     senders, receivers = np.random.default_rng(0).integers(nodes, size=(2, edges))
     graph = Sparse(jnp.asarray(senders), jnp.asarray(receivers), (nodes, nodes))
     x, model = normal(nodes, features), GAT(out=3, width=width, heads=heads)
-
-    shapes = jax.eval_shape(model.init, jax.random.key(0), x, graph)
-    params = jax.tree.map(lambda leaf: normal(*leaf.shape) / 2, shapes)
+    initial = jax.eval_shape(model.init, jax.random.key(0), x, graph)
+    params = jax.tree.map(lambda leaf: normal(*leaf.shape) / 2, initial)
 
     @jax.jit
     @jax.grad
