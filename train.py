@@ -24,7 +24,7 @@ import population
 from experiment import State
 from population import Program
 from results import report
-from results.run import Folder, Row, read_json, status
+from results.run import ENDED, Folder, Row, read_json, status
 
 flags.DEFINE_string("workdir", None, "The run's folder; by default one under results/.")
 flags.DEFINE_bool("resume", False, "Go on with the unfinished run in the folder.")
@@ -113,7 +113,7 @@ def train(config: ConfigDict) -> int:
 def evaluate(path: Path) -> int:
     """The command --evaluate: a finished run's block, its numbers computed again."""
     with commandline.complaints(ValueError, OSError):
-        if status(path) not in ("finished", "failed"):
+        if status(path) not in ENDED:
             raise ValueError(f"--evaluate={path}: no finished run is there")
         about, summary = read_json(path / "config.json"), read_json(path / "summary.json")
         config = experiment.saved_config(about)

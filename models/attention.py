@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from models.dropout import Dropout
-from models.graph import Graph, Matrix
+from models.graph import Graph, Matrix, wide
 
 
 def dot(graph: Graph, q: Array, k: Array) -> Array:
@@ -38,9 +38,9 @@ def cosine(graph: Graph, q: Array, k: Array, floor: float = 1e-6) -> Array:
     """The cosine of q and k (the content address of Graves et al. 2014); zero for a zero vector."""
 
     def unit(x):
-        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))  # squares leave half precision
-        square = jnp.maximum((wide * wide).sum(-1, keepdims=True), floor * floor)
-        return (wide * jax.lax.rsqrt(square)).astype(x.dtype)
+        exact = wide(x)  # squares overflow in half precision
+        square = jnp.maximum((exact * exact).sum(-1, keepdims=True), floor * floor)
+        return (exact * jax.lax.rsqrt(square)).astype(x.dtype)
 
     return graph.dot(unit(q), unit(k))
 

@@ -52,7 +52,7 @@ class Dense:
 
     def softmax(self, scores: Array) -> Array:
         """Weights over each receiver's senders: positive, summing to one. [..., Q, K, H]."""
-        exact = self._kept(_wide(scores), -jnp.inf)
+        exact = self._kept(wide(scores), -jnp.inf)
         top = _finite(jax.lax.stop_gradient(exact.max(-2, keepdims=True, initial=-jnp.inf)))
         powers = jnp.exp(exact - top)
         return _divide(powers, powers.sum(-2, keepdims=True)).astype(scores.dtype)
@@ -116,7 +116,7 @@ class Sparse:
 
     def softmax(self, scores: Array) -> Array:
         """Weights over each receiver's senders: positive, summing to one. [E, H]."""
-        exact = self._kept(_wide(scores), -jnp.inf)
+        exact = self._kept(wide(scores), -jnp.inf)
         top = jax.lax.stop_gradient(self._max(exact))
         powers = jnp.exp(exact - top[self.receivers])
         return _divide(powers, self._sum(powers)[self.receivers]).astype(scores.dtype)
@@ -159,7 +159,7 @@ class Sparse:
         return jnp.where(mask, edges, other)
 
     def _sum(self, edges: Array) -> Array:
-        total = jax.ops.segment_sum(_wide(edges), self.receivers, self.shape[0])
+        total = jax.ops.segment_sum(wide(edges), self.receivers, self.shape[0])
         return total.astype(edges.dtype)
 
     def _max(self, edges: Array) -> Array:
@@ -220,7 +220,7 @@ def _divide(total: Array, count: Array) -> Array:
     return jnp.where(some, total / jnp.where(some, count, 1).astype(total.dtype), 0)
 
 
-def _wide(x: Array) -> Array:
+def wide(x: Array) -> Array:
     """At least float32: sums and exponentials of half-precision numbers are taken there."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 

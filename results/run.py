@@ -143,10 +143,9 @@ class Folder(contextlib.AbstractContextManager):
         return None
 
     def finish(self, summary: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        if outputs:
-            partial = self.path / "outputs.tmp.npz"
-            np.savez_compressed(partial, **outputs)
-            os.replace(partial, self.path / "outputs.npz")
+        partial = self.path / "outputs.tmp.npz"
+        np.savez_compressed(partial, **outputs)
+        os.replace(partial, self.path / "outputs.npz")
         write_json(self.path / "summary.json", summary)
 
     def _checkpoints(self) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from results import report
-from results.run import flat, read_json, say, status
+from results.run import ENDED, flat, read_json, say, status
 
 Line = dict[str, Any]  # of published.jsonl, and of a table: what one configuration came to
 
@@ -69,7 +69,7 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
     pools = defaultdict(list)
     for top in paths:
         for path in [config.parent for config in sorted(top.rglob("config.json"))] or [top]:
-            if (state := status(path)) in ("finished", "failed"):
+            if (state := status(path)) in ENDED:
                 folder = read_json(path / "config.json") | read_json(path / "summary.json")
                 what = [folder["experiment"], folder["data"], settings(folder)]
                 pools[json.dumps(what, sort_keys=True)].append(folder)

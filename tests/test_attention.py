@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from draws import filled, normal
 
 from models import GAT, GCN
 from models.attention import Attention, additive, cosine, dot
@@ -34,18 +35,6 @@ norms = pytest.mark.parametrize("norm", ["pre", "post"])
 def close(actual, expected, tolerance=1e-5):
     actual, expected = (np.asarray(x, np.float32) for x in (actual, expected))
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
-
-def normal(*shape, dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
-
-
-def filled(model, *inputs):
-    """Parameters of a model, all random: biases too, which start at zero."""
-    shapes = jax.eval_shape(model.init, jax.random.key(0), *inputs)["params"]
-    leaves, tree = jax.tree.flatten(shapes)
-    random = [normal(*leaf.shape, seed=i) / 2 for i, leaf in enumerate(leaves)]
-    return {"params": jax.tree.unflatten(tree, random)}
 
 
 @functools.partial(jax.jit, static_argnames="model")

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from draws import normal
 
 from models import GAT
 from models.graph import Dense, Matrix, Sparse, symmetric
@@ -60,10 +61,6 @@ def scatter(graph, edges):
 def close(actual, expected, tolerance=1e-5):
     actual, expected = (np.asarray(x, np.float32) for x in (actual, expected))
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
-
-def normal(*shape, dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 
 
 METHODS = {  # of the graph, receivers and senders [N, H, D], matrices [Q, K, H]

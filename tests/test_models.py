@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from draws import filled, normal
 
 from models import GAT, GCN, MLP
 from models.attention import Attention
@@ -32,18 +33,6 @@ both = pytest.mark.parametrize("kind", KINDS)
 
 def close(actual, expected, tolerance=1e-5):
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
-
-def normal(*shape, seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), "float32")
-
-
-def filled(model, *inputs):
-    """Parameters of a model, all random: biases too, which start at zero."""
-    shapes = jax.eval_shape(model.init, jax.random.key(0), *inputs)["params"]
-    leaves, tree = jax.tree.flatten(shapes)
-    random = [normal(*leaf.shape, seed=i) / 2 for i, leaf in enumerate(leaves)]
-    return {"params": jax.tree.unflatten(tree, random)}
 
 
 @functools.partial(jax.jit, static_argnames="model")
