@@ -1,4 +1,4 @@
-"""Node classification on one graph: papers that cite each other, which field is each of?"""
+"""Node classification on one graph: to which field does each of these citing papers belong?"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ PARTS = ("train", "validation", "test")
 
 @struct.dataclass
 class Nodes:
-    """Classify the nodes of one graph; every batch is the whole graph, the mask says who counts."""
+    """Classification of one graph's nodes: a batch is the whole graph, its mask says who counts."""
 
     features: Matrix  # [N, F]
     graph: Sparse  # N nodes
@@ -62,8 +62,9 @@ def Citation(
 ) -> Nodes:
     """Cora or CiteSeer with bag-of-words features, rows scaled to sum to one.
 
-    split: "public" (Yang et al. 2016: 20 a class for training, 500, 1,000), or "random": `splits`
-    seeded ones, each run with every seed (Shchur et al. 2018: other splits, other winners).
+    The split is "public", that of Yang et al. 2016 (20 nodes of each class for training, 500 for
+    validation, 1,000 for testing), or "random": as many as `splits` says, every seed running on
+    each, since another split may have another winner (Shchur et al. 2018).
     """
     if split not in ("public", "random"):
         raise ValueError(f"task.split = {split!r}: expected 'public' or 'random'")
@@ -71,18 +72,16 @@ def Citation(
 
     raw = planetoid.read(dataset)._asdict()
     about = {"dataset": dataset, "split": split, "checksum": raw.pop("checksum")}
-    public = [raw.pop(part) for part in PARTS]
-    if split == "public":
-        parts = np.select(public, range(len(PARTS)), -1)[None]
-    else:
+    parts = [np.select([raw.pop(part) for part in PARTS], range(len(PARTS)), -1)]
+    if split == "random":
         about["split"] += f" ({splits})"
-        labels, classes = raw["labels"], raw["classes"]
-        parts = np.stack([random_partition(labels, classes, seed) for seed in range(splits)])
-    return nodes(**raw, parts=parts, normalize=normalize, about=about)
+        parts = [random_partition(raw["labels"], raw["classes"], seed) for seed in range(splits)]
+    return nodes(**raw, parts=np.stack(parts), normalize=normalize, about=about)
 
 
 def random_partition(labels: np.ndarray, classes: int, seed: int) -> np.ndarray:
-    """Indices in PARTS [N] of labels [N]: 20 nodes a class, 30, and the rest; -1 if unlabelled."""
+    """A random part [N] for each of labels [N]: 20 nodes of every class are for training, 30 for
+    validation, the others for testing; -1 without a label."""
     rng = np.random.default_rng(seed)
     parts = np.where(labels >= 0, PARTS.index("test"), -1)
     for label in range(classes):
@@ -97,17 +96,30 @@ def random_partition(labels: np.ndarray, classes: int, seed: int) -> np.ndarray:
 def nodes(
     *, edges, rows, columns, values, features, labels, classes, parts, normalize=False, about=None
 ) -> Nodes:
-    """The task of one undirected graph, checked: what is wrong is named by its first offender.
+    """The task of one undirected graph; ValueError names the first thing that is wrong with it.
 
-    edges [M, 2], each pair once, heard both ways; rows, columns, values [nnz] of the features that
-    are not zero; labels [N]; parts [P, N]. `normalize` divides rows by their sums, if not zero.
+    edges [M, 2] between different nodes, each pair once, heard both ways; rows, columns and values
+    [nnz] of the features that are not zero; labels [N]; parts [P, N]. `normalize` divides every
+    row of features by its sum, unless that is zero.
     """
-    count = len(labels)
-    _expect((edges >= 0) & (edges < count), edges, "edge to node", f"0 to {count - 1}")
-    _expect((rows >= 0) & (rows < count), rows, "features of node", f"0 to {count - 1}")
-    _expect((columns >= 0) & (columns < features), columns, "feature", f"0 to {features - 1}")
-    _expect(np.isfinite(values), values, "feature value", "a finite number")
-    _expect((labels >= -1) & (labels < classes), labels, "label", f"0 to {classes - 1}, or -1")
+    count, nnz = labels.size, rows.size
+    for name, array, fits, shape, low, high in (
+        ("edges", edges, edges.shape[1:] == (2,), "[M, 2]", 0, count),
+        ("rows", rows, rows.ndim == 1, "[nnz]", 0, count),
+        ("columns", columns, columns.shape == (nnz,), f"[{nnz}]", 0, features),
+        ("labels", labels, labels.ndim == 1, "[N]", -1, classes),
+        ("parts", parts, parts.shape[1:] == (count,), f"[P, {count}]", -1, len(PARTS)),
+    ):
+        if not (fits and np.issubdtype(array.dtype, np.integer)):
+            raise ValueError(f"{name} {array.dtype}{list(array.shape)}: expected integers {shape}")
+        _expect((array >= low) & (array < high), array, name, f"{low} to {high - 1}")
+    if values.shape != (nnz,):
+        raise ValueError(f"values {values.dtype}{list(values.shape)}: expected numbers [{nnz}]")
+    _expect(np.isfinite(values), values, "values", "a finite number")
+    once = np.zeros(len(edges), bool)
+    once[np.unique(np.sort(edges), axis=0, return_index=True)[1]] = True  # where a pair is first
+    _expect(once, edges, "edges", "each pair once")
+    _expect(edges[:, 0] != edges[:, 1], edges, "edges", "two different nodes")
     for index, part in enumerate(PARTS):
         members = parts == index
         _expect(members.any(-1), members.sum(-1), f"size of the {part} split", "at least 1")
@@ -126,5 +138,5 @@ def nodes(
 def _expect(fine: np.ndarray, found: np.ndarray, what: str, expected: str) -> None:
     if not fine.all():
         at = tuple(np.argwhere(~fine)[0].tolist())
-        value = np.broadcast_to(found, fine.shape)[at]
+        value = np.broadcast_to(found, fine.shape + found.shape[fine.ndim :])[at]
         raise ValueError(f"{what} {value} (at {list(at)}): expected {expected}")

@@ -42,7 +42,7 @@ def read(dataset: str) -> Planetoid:
 
 
 def parse(files: dict[str, Path]) -> tuple:
-    """Planetoid's files, by PARTS: edges [M, 2], words [N, F] in CSR, labels [N], split (masks)."""
+    """Edges [M, 2], words [N, F] in CSR, labels [N] and split (masks) of Planetoid's files."""
     y, allx, ally, tx, ty, graph = (source.restricted_load(files[part]) for part in PARTS[:-1])
     test = np.loadtxt(files["test.index"], dtype=int)
     node = np.arange(len(graph))
@@ -62,7 +62,7 @@ def parse(files: dict[str, Path]) -> tuple:
 
 
 def undirected(pairs) -> np.ndarray:
-    """The pairs [M, 2] as i < j, ascending, each once."""
+    """The pairs [M, 2] of different nodes as i < j, ascending, each once."""
     pairs = np.sort(pairs, axis=1)
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
 

@@ -37,7 +37,7 @@ def sha256(path: Path) -> str:
 
 
 def locate(folder: str, url: str, digest: str) -> Path:
-    """A published file: in that folder of LINEAGE_DATA, else downloaded, once.
+    """The path of a published file: in that folder of LINEAGE_DATA, or else downloaded, once.
 
     OSError if it cannot be had, ValueError if its bytes are not what was published.
     """
@@ -74,7 +74,7 @@ PLAIN = {
 
 
 def restricted_load(path: Path) -> Any:
-    """A pickle of numpy arrays, CSR matrices, lists and dicts; ValueError if it names more."""
+    """Reads a pickle of numpy arrays, CSR matrices, lists, dicts; ValueError if it names more."""
 
     class Restricted(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
@@ -87,9 +87,9 @@ def restricted_load(path: Path) -> Any:
 
 
 def load(builder_class: Any, split: str) -> list[dict[str, Any]]:
-    """The examples that a TFDS builder makes of sources whose `checksum()` it tells.
+    """A split of a TFDS builder, whose `checksum()` tells the files that it is made from.
 
-    They are prepared on first use, and again where the cache is damaged. Errors as in `locate`,
+    It is prepared on first use, and again where the cache is damaged. Errors are those of `locate`,
     and OSError if the cache cannot be written.
     """
     # TFDS adds the version to the path: neither new code nor a new source meets old data.

@@ -8,7 +8,6 @@ is the mean over examples however they were cut into batches.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
@@ -51,13 +50,13 @@ class Task(Protocol):
         """The population: one entry [R] per number of a run."""
 
     def batch(self, run: Run, step: Array) -> Batch:
-        """The training batch of a step: pure and traced. What changes in training is its inputs."""
+        """A step's training batch, pure and traced. What changes in training is in its inputs."""
 
     def split(self, name: str, run: Run) -> Batch:
         """A whole split ("train", "validation", "test"), stacked [S, ...]: each example once."""
 
     def score(self, outputs: Any, batch: Batch) -> dict[str, Mean]:
-        """The data's "loss" and what else is counted per example."""
+        """The data's "loss" and whatever else is counted per example."""
 
 
 def classify(logits: Array, targets: Array, mask: Array) -> dict[str, Mean]:
@@ -77,17 +76,6 @@ def balanced_accuracy(logits: Array, targets: Array, mask: Array) -> Array:
     count = classes.sum(axes, dtype=jnp.float32)
     recall = hit.sum(axes, dtype=jnp.float32) / jnp.maximum(count, 1)  # [C]
     return recall.sum() / jnp.maximum((count > 0).sum(), 1)
-
-
-def stack(batch: Batch, size: int) -> Batch:
-    """Cuts a batch of n examples into ceil(n / size) of `size`, the last one padded and masked."""
-
-    def cut(a: Array) -> Array:
-        short = -len(a) % size
-        padded = jnp.concatenate([a, jnp.zeros((short, *a.shape[1:]), a.dtype)])
-        return padded.reshape(-1, size, *a.shape[1:])
-
-    return jax.tree.map(cut, batch)
 
 
 def lower_is_better(metric: str) -> bool:

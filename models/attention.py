@@ -2,8 +2,8 @@
 
     weights_ij = softmax_j(score(q_i, k_j))        output_i = sum_j weights_ij v_j
 
-The scores below are the field's; each takes the graph, receivers [..., Q, H, D] and senders
-[..., K, H, D], and gives an edge array with H heads. Which pairs are scored is up to the graph.
+Each score below takes the graph, receivers [..., Q, H, D] and senders [..., K, H, D], and gives an
+edge array with H heads. Which pairs are scored is up to the graph.
 """
 
 import math
@@ -28,10 +28,8 @@ def additive(
 ) -> Array:
     """a.f(q + k), with a [H, D]: Bahdanau et al. 2015 with tanh, GATv2 (Brody et al. 2022) with
     LeakyReLU. GAT's LeakyReLU(a1.q + a2.k) is the case D = 1."""
-    heads = a.shape
-    flat = [x.reshape(*x.shape[:-2], -1) for x in (q, k)]
-    summed = graph.pair(jnp.add, *flat)
-    return (f(summed.reshape(*summed.shape[:-1], *heads)) * a).sum(-1)
+    summed = graph.pair(jnp.add, *(jax.lax.collapse(x, -2) for x in (q, k)))  # [..., H * D]
+    return (f(summed.reshape(*summed.shape[:-1], *a.shape)) * a).sum(-1)
 
 
 def cosine(graph: Graph, q: Array, k: Array, floor: float = 1e-6) -> Array:

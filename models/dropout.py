@@ -21,7 +21,7 @@ from models.graph import Matrix
 class Dropout(nn.Module):
     """Zeroes entries with probability `rate` and scales the rest by 1/(1-rate), in training only.
 
-    Srivastava et al. 2014. A sparse matrix loses stored entries: dropping a zero changes nothing.
+    Srivastava et al. 2014. Of a sparse matrix the stored entries are dropped: the rest are zero.
     """
 
     rate: float
@@ -38,7 +38,7 @@ def counter_key(key: Array) -> Array:
 
 
 def _hash(x: Array) -> Array:
-    """MurmurHash3's finaliser: each bit of a 32-bit word reaches all of them, one to one."""
+    """MurmurHash3's finaliser: one to one on 32-bit words, every bit depending on every other."""
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
     x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
     return x ^ (x >> 16)

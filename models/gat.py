@@ -3,12 +3,13 @@
     e_ij = LeakyReLU(a1.W h_i + a2.W h_j)      alpha_ij = softmax_j(e_ij), j a neighbour of i or i
     h_i' = ELU(sum_j alpha_ij W h_j + b)       heads side by side; in the last layer, averaged
 
-The published number was made by code that does more than the paper says, and it is followed here:
-each head drops the layer's input by itself; a third dropout acts on W h where it is mixed (not
-where it is scored); both halves of the score have a bias.
+The published number was made by code that does more than the paper says, and so does this: each
+head drops the layer's input by itself; a third dropout acts on W h where it is mixed (not where it
+is scored); both halves of the score have a bias.
 """
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -69,17 +70,17 @@ class GAT(nn.Module):
     @nn.compact
     def __call__(self, x: Array | Matrix, graph: Graph, train: bool = False) -> Array:
         graph = graph.with_self_loops()
-        rates = (self.dropout, self.attention_dropout, self.value_dropout)
-        for layer in range(self.depth):
-            last = layer == self.depth - 1
-            shape = (self.out, self.out_heads) if last else (self.width, self.heads)
-            h = GATLayer(*shape, *rates, self.slope)(x, graph, train)
-            if self.residual and layer > 0:
-                h = h + nn.DenseGeneral((shape[1], shape[0]), name=f"skip_{layer}")(x)
-            if not last:
-                x = nn.elu(h).reshape(h.shape[0], -1)  # [N, H * D]
+        rates = self.dropout, self.attention_dropout, self.value_dropout
+        shapes = [(self.width, self.heads)] * (self.depth - 1) + [(self.out, self.out_heads)]
+        for layer, (width, heads) in enumerate(shapes):
+            if layer > 0:
+                x = jax.lax.collapse(nn.elu(x), 1)  # [N, H * D]
                 self.sow("intermediates", "features", x)
-        return h.mean(1)
+            h = GATLayer(width, heads, *rates, self.slope)(x, graph, train)
+            if self.residual and layer > 0:
+                h = h + nn.DenseGeneral((heads, width), name=f"skip_{layer}")(x)
+            x = h  # [N, H, D]
+        return x.mean(1)
 
 
 def spread(x: Array | Matrix, heads: int) -> Array | Matrix:

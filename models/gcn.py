@@ -25,15 +25,11 @@ class GCN(nn.Module):
     def __call__(self, x: Array | Matrix, graph: Graph, train: bool = False) -> Array:
         graph = graph.with_self_loops()
         neighbours = Matrix(graph, symmetric(graph))
-        for layer in range(self.depth):
-            last = layer == self.depth - 1
-            kernel = self.param(
-                f"kernel_{layer}",
-                nn.initializers.glorot_uniform(),
-                (x.shape[-1], self.out if last else self.width),
-            )
-            x = neighbours @ (Dropout(self.dropout)(x, train) @ kernel)
-            if not last:
+        for layer, width in enumerate([self.width] * (self.depth - 1) + [self.out]):
+            if layer > 0:
                 x = nn.relu(x)
                 self.sow("intermediates", "features", x)
+            shape = x.shape[-1], width
+            kernel = self.param(f"kernel_{layer}", nn.initializers.glorot_uniform(), shape)
+            x = neighbours @ (Dropout(self.dropout)(x, train) @ kernel)
         return x

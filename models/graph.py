@@ -14,10 +14,11 @@ Shapes: Q receivers, K senders, E edges, H heads, D width per head, F features.
     edge array   the graph's edge shape plus exactly one axis (heads or features):
                  [..., Q, K, H] in a Dense graph, [E, H] in a Sparse one
 Senders and receivers may be different sets. A receiver without senders gets zeros, everywhere.
+Values to mix must be finite at masked edges too: they meet a weight of zero, and 0 * NaN is NaN.
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +29,46 @@ from jax import Array
 Reduction = Literal["sum", "mean", "max"]
 
 
+class _Kind:
+    """What every kind of graph does alike, in terms of what each does in its own way."""
+
+    mask: Array | None
+    send: Callable[[Array], Array]
+    _receive: Callable[[Array], Array]  # gives every edge what its receiver has
+    _sum: Callable[[Array], Array]  # over each receiver's senders
+    _max: Callable[[Array], Array]  # likewise; over none, the lowest number of the type
+
+    def pair(self, f: Callable[[Array, Array], Array], q: Array, k: Array) -> Array:
+        """f(receiver, sender) on every edge: [..., Q, F], [..., K, F] -> an edge array."""
+        return f(self._receive(q), self.send(k))
+
+    def softmax(self, scores: Array) -> Array:
+        """Weights over each receiver's senders, positive and summing to one: an edge array."""
+        exact = self._kept(wide(scores), -jnp.inf)
+        top = jax.lax.stop_gradient(self._max(exact))
+        top = jnp.where(jnp.isneginf(top), 0, top)  # where nobody is heard
+        powers = jnp.exp(exact - self._receive(top))
+        return _divide(powers, self._receive(self._sum(powers)), scores)
+
+    def reduce(self, messages: Array, how: Reduction = "sum") -> Array:
+        """Sum, mean or maximum over each receiver's senders: an edge array -> [..., Q, F]."""
+        if how not in get_args(Reduction):
+            raise ValueError(f"reduce: how = {how!r}, expected 'sum', 'mean' or 'max'")
+        if how == "sum":
+            return self._sum(self._kept(messages, 0))
+        heard = self.reduce(jnp.ones((*messages.shape[:-1], 1)))  # [..., Q, 1]
+        if how == "mean":
+            return _divide(self._sum(self._kept(wide(messages), 0)), heard, messages)
+        dtype = messages.dtype
+        lowest = jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.integer) else -jnp.inf
+        return jnp.where(heard > 0, self._max(self._kept(messages, lowest)), 0)
+
+    def _kept(self, edges: Array, other: float) -> Array:
+        return edges if self.mask is None else jnp.where(self.mask[..., None], edges, other)
+
+
 @struct.dataclass
-class Dense:
+class Dense(_Kind):
     """All pairs, or those that a mask allows: mask [..., Q, K], true where Q hears K.
 
     Without a mask every receiver hears every sender, so `send` and `reduce` give one row that
@@ -42,29 +81,9 @@ class Dense:
         """What each edge carries from its sender: [..., K, F] -> [..., 1, K, F]."""
         return k[..., None, :, :]
 
-    def pair(self, f: Callable[[Array, Array], Array], q: Array, k: Array) -> Array:
-        """f(receiver, sender) on every edge: [..., Q, F], [..., K, F] -> [..., Q, K, F]."""
-        return f(q[..., :, None, :], k[..., None, :, :])
-
     def dot(self, q: Array, k: Array) -> Array:
         """Inner products per head: [..., Q, H, D], [..., K, H, D] -> [..., Q, K, H]."""
         return jnp.einsum("...qhd,...khd->...qkh", q, k)
-
-    def softmax(self, scores: Array) -> Array:
-        """Weights over each receiver's senders: positive, summing to one. [..., Q, K, H]."""
-        exact = self._kept(wide(scores), -jnp.inf)
-        top = _finite(jax.lax.stop_gradient(exact.max(-2, keepdims=True, initial=-jnp.inf)))
-        powers = jnp.exp(exact - top)
-        return _divide(powers, powers.sum(-2, keepdims=True)).astype(scores.dtype)
-
-    def reduce(self, messages: Array, how: Reduction = "sum") -> Array:
-        """Sum, mean or maximum over each receiver's senders: [..., Q, K, F] -> [..., Q, F]."""
-        if how == "max":
-            return _finite(self._kept(messages, -jnp.inf).max(-2))
-        if how == "mean" and self.mask is None:
-            return messages.mean(-2)
-        total = self._kept(messages, 0).sum(-2)
-        return total if how == "sum" else _divide(total, self.degree())
 
     def mix(self, weights: Array, values: Array) -> Array:
         """Weighted sums per head: [..., Q, K, H], [..., K, H, D] -> [..., Q, H, D]."""
@@ -80,17 +99,23 @@ class Dense:
         _square(mask.shape[-2:])
         return Dense(mask | jnp.eye(mask.shape[-1], dtype=bool))
 
-    def _kept(self, edges: Array, other: float) -> Array:
-        return edges if self.mask is None else jnp.where(self.mask[..., None], edges, other)
-
     def _needed(self, what: str) -> Array:
         if self.mask is None:
             raise ValueError(f"{what} of a Dense graph needs its mask: it knows no receivers")
         return self.mask
 
+    def _receive(self, q: Array) -> Array:
+        return q[..., :, None, :]
+
+    def _sum(self, edges: Array) -> Array:
+        return edges.sum(-2)
+
+    def _max(self, edges: Array) -> Array:
+        return jax.lax.reduce_max(edges, (edges.ndim - 2,))
+
 
 @struct.dataclass
-class Sparse:
+class Sparse(_Kind):
     """A list of edges: senders [E], receivers [E], and shape = (Q receivers, K senders).
 
     `mask` [E] is false on edges that are not there, which lets graphs of many sizes share one
@@ -106,64 +131,36 @@ class Sparse:
         """What each edge carries from its sender: [K, F] -> [E, F]."""
         return k[self.senders]
 
-    def pair(self, f: Callable[[Array, Array], Array], q: Array, k: Array) -> Array:
-        """f(receiver, sender) on every edge: [Q, F], [K, F] -> [E, F]."""
-        return f(q[self.receivers], k[self.senders])
-
     def dot(self, q: Array, k: Array) -> Array:
         """Inner products per head: [Q, H, D], [K, H, D] -> [E, H]."""
-        return (q[self.receivers] * k[self.senders]).sum(-1)
-
-    def softmax(self, scores: Array) -> Array:
-        """Weights over each receiver's senders: positive, summing to one. [E, H]."""
-        exact = self._kept(wide(scores), -jnp.inf)
-        top = jax.lax.stop_gradient(self._max(exact))
-        powers = jnp.exp(exact - top[self.receivers])
-        return _divide(powers, self._sum(powers)[self.receivers]).astype(scores.dtype)
-
-    def reduce(self, messages: Array, how: Reduction = "sum") -> Array:
-        """Sum, mean or maximum over each receiver's senders: [E, F] -> [Q, F]."""
-        if how == "max":
-            return self._max(self._kept(messages, -jnp.inf))
-        total = self._sum(self._kept(messages, 0))
-        return total if how == "sum" else _divide(total, self.degree())
+        return self.pair(jnp.multiply, q, k).sum(-1)
 
     def mix(self, weights: Array, values: Array) -> Array:
         """Weighted sums per head: [E, H], [K, H, D] -> [Q, H, D]."""
-        return self._sum(self._kept(weights, 0)[..., None] * values[self.senders])
+        return self._sum(self._kept(weights, 0)[..., None] * self.send(values))
 
     def degree(self) -> Array:
         """How many senders each receiver hears: [Q, 1]."""
-        return self._sum(self._kept(jnp.ones((*self.receivers.shape, 1)), 0))
+        return self.reduce(jnp.ones((*self.receivers.shape, 1)))
 
     def with_self_loops(self) -> "Sparse":
-        """The same graph, every node hearing itself exactly once.
+        """The same graph, every node hearing itself exactly once: stored loops are masked, and one
+        loop per node is added behind the edges, as the last N entries of every edge array."""
+        nodes = jnp.arange(_square(self.shape), dtype=self.senders.dtype)
+        proper = (self.senders != self.receivers) & (True if self.mask is None else self.mask)
+        edges = self.senders, self.receivers, proper
+        loops = nodes, nodes, jnp.ones(nodes.shape, bool)
+        senders, receivers, mask = map(jnp.concatenate, zip(edges, loops, strict=True))
+        return Sparse(senders, receivers, self.shape, mask)
 
-        Stored loops are masked and one loop per node is added behind the edges, so the last N
-        entries of an edge array are the loops.
-        """
-        nodes = _square(self.shape)
-        loops = jnp.arange(nodes, dtype=self.senders.dtype)
-        proper = self._kept(self.senders != self.receivers, False)
-        return Sparse(
-            jnp.concatenate([self.senders, loops]),
-            jnp.concatenate([self.receivers, loops]),
-            self.shape,
-            jnp.concatenate([proper, jnp.ones(nodes, bool)]),
-        )
-
-    def _kept(self, edges: Array, other: float | bool) -> Array:
-        if self.mask is None:
-            return edges
-        mask = self.mask.reshape(self.mask.shape + (1,) * (edges.ndim - self.mask.ndim))
-        return jnp.where(mask, edges, other)
+    def _receive(self, q: Array) -> Array:
+        return q[self.receivers]
 
     def _sum(self, edges: Array) -> Array:
-        total = jax.ops.segment_sum(wide(edges), self.receivers, self.shape[0])
-        return total.astype(edges.dtype)
+        return jax.ops.segment_sum(wide(edges), self.receivers, self.shape[0]).astype(edges.dtype)
 
     def _max(self, edges: Array) -> Array:
-        return _finite(jax.ops.segment_max(edges, self.receivers, self.shape[0]))
+        return jax.ops.segment_max(edges, self.receivers, self.shape[0])
 
 
 Graph = Dense | Sparse
@@ -171,10 +168,10 @@ Graph = Dense | Sparse
 
 @struct.dataclass
 class Matrix:
-    """A graph with a number on every edge: the matrix [Q, K], and `matrix @ v` its mix.
+    """A matrix [Q, K] as a graph with a number on every edge; `matrix @ v` mixes the rows of v.
 
     Bag-of-words features are one (words speak to the papers that hold them); so are
-    D^-1/2 A D^-1/2 and attention. weights: an edge array of one head, or of a matrix per head.
+    D^-1/2 A D^-1/2 and attention. `weights` is an edge array; each of its heads is a matrix.
     """
 
     graph: Graph
@@ -191,21 +188,17 @@ class Matrix:
         return self.graph.mix(self.weights, v[:, None, :]).squeeze(1)
 
     def edges(self) -> dict[str, np.ndarray]:
-        """The edges of one graph, on the host: source, target, self_loop [E] and weight [E, H]."""
-        graph, weights = self.graph, np.asarray(self.weights)
-        if isinstance(graph, Dense):
-            mask = np.ones(self.shape, bool) if graph.mask is None else np.asarray(graph.mask)
-            target, source = np.nonzero(mask)
-            weights = weights[mask]
-        else:
-            there = slice(None) if graph.mask is None else np.asarray(graph.mask)
-            source, target = (np.asarray(ends)[there] for ends in (graph.senders, graph.receivers))
-            weights = weights[there]
-        return dict(source=source, target=target, self_loop=source == target, weight=weights)
+        """A Sparse graph's edges, on the host: source, target, self_loop [E] and weight [E, H]."""
+        graph = self.graph
+        assert isinstance(graph, Sparse)
+        there = slice(None) if graph.mask is None else np.asarray(graph.mask)
+        arrays = graph.senders, graph.receivers, self.weights
+        source, target, weight = (np.asarray(array)[there] for array in arrays)
+        return dict(source=source, target=target, self_loop=source == target, weight=weight)
 
 
 def symmetric(graph: Graph) -> Array:
-    """The weights 1/sqrt(d_i d_j) of D^-1/2 A D^-1/2 (Kipf & Welling 2017): an edge array [.., 1].
+    """The weights 1/sqrt(d_i d_j) of D^-1/2 A D^-1/2 (Kipf & Welling 2017): an edge array [..., 1].
 
     d is the number of senders a node hears; an edge from a node that hears nobody weighs zero.
     """
@@ -214,20 +207,16 @@ def symmetric(graph: Graph) -> Array:
     return graph.pair(jnp.multiply, scale, scale)
 
 
-def _divide(total: Array, count: Array) -> Array:
-    """total / count, zero where the count is: the safe denominator keeps gradients finite too."""
-    some = count != 0  # not a number is something
-    return jnp.where(some, total / jnp.where(some, count, 1).astype(total.dtype), 0)
+def _divide(total: Array, count: Array, like: Array) -> Array:
+    """total / count in the precision of `like`; zero, with a zero gradient, where the count is."""
+    some = count != 0  # true of NaN, so that the quotient shows it
+    quotient = jnp.where(some, total / jnp.where(some, count, 1), 0)
+    return quotient.astype(jnp.result_type(like, float))
 
 
 def wide(x: Array) -> Array:
-    """At least float32: sums and exponentials of half-precision numbers are taken there."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
-
-
-def _finite(top: Array) -> Array:
-    """The maximum over nothing is -inf; here it is zero."""
-    return jnp.where(jnp.isneginf(top), 0, top)
+    """Half precision as float32, in which its sums and exponentials are taken."""
+    return x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
 
 
 def _square(shape: tuple[int, ...]) -> int:

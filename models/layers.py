@@ -21,6 +21,11 @@ class Block(nn.Module):
     dropout: float = 0.0
     norm: str = "pre"
 
+    def __post_init__(self):
+        if self.norm not in ("pre", "post"):
+            raise ValueError(f"norm = {self.norm!r}: expected 'pre' or 'post'")
+        super().__post_init__()
+
     @nn.compact
     def __call__(self, x: Array, graph: Graph, train: bool = False) -> Array:
         def mlp(y):

@@ -8,10 +8,10 @@ from models.graph import Graph, Matrix
 
 
 class MLP(nn.Module):
-    """x [N, F] or a sparse Matrix -> logits [N, out]. The graph is taken and not looked at, so
-    that every node classifier is called alike.
+    """Node classifier: x [N, F] or a sparse Matrix -> logits [N, out].
 
-    The setting of Kipf & Welling 2017: GCN without its neighbours, with a bias.
+    As in Kipf & Welling 2017: a GCN without neighbours, but with biases. It takes a graph, and
+    ignores it, so that every node classifier is called alike.
     """
 
     out: int
@@ -21,15 +21,12 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array | Matrix, graph: Graph | None = None, train: bool = False) -> Array:
-        for layer in range(self.depth):
-            last = layer == self.depth - 1
-            width = self.out if last else self.width
-            kernel = self.param(
-                f"kernel_{layer}", nn.initializers.glorot_uniform(), (x.shape[-1], width)
-            )
-            x = Dropout(self.dropout)(x, train) @ kernel
-            x = x + self.param(f"bias_{layer}", nn.initializers.zeros, (width,))
-            if not last:
+        for layer, width in enumerate([self.width] * (self.depth - 1) + [self.out]):
+            if layer > 0:
                 x = nn.relu(x)
                 self.sow("intermediates", "features", x)
+            shape = x.shape[-1], width
+            kernel = self.param(f"kernel_{layer}", nn.initializers.glorot_uniform(), shape)
+            x = Dropout(self.dropout)(x, train) @ kernel
+            x = x + self.param(f"bias_{layer}", nn.initializers.zeros, (width,))
         return x

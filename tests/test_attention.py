@@ -329,6 +329,11 @@ def test_heads_share_the_width_evenly(width, heads):
         Attention(width, heads)
 
 
+def test_a_norm_stands_before_or_after():
+    with pytest.raises(ValueError, match="norm = 'typo': expected 'pre' or 'post'"):
+        Block(Attention(WIDTH, HEADS), hidden=7, norm="typo")
+
+
 SCORES = {
     "dot": dot,
     "additive": lambda graph, q, k: additive(graph, q, k, jnp.ones(q.shape[-2:], q.dtype)),
@@ -358,6 +363,14 @@ def test_sentences_of_several_lengths_in_one_batch(score):
         close(weights.sum(2), np.ones((2, 3, HEADS)), 1e-2)
         close(weights, expected, 1e-2)
         close(mixed, context, 2e-2)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_attention_to_nobody_is_zero(score):
+    graph, q, k = Dense(), normal(NODES, HEADS, WIDTH), normal(0, HEADS, WIDTH)
+    weights = graph.softmax(SCORES[score](graph, q, k))
+    assert weights.shape == (NODES, 0, HEADS)
+    np.testing.assert_array_equal(graph.mix(weights, k), jnp.zeros_like(q))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -100,11 +100,26 @@ def small(**changes):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"edges": [[0, 1], [1, 4]]}, "edge to node 4 (at [1, 1]): expected 0 to 3"),
-        ({"rows": [0, 0, 9]}, "features of node 9 (at [2]): expected 0 to 3"),
-        ({"columns": [0, 1, 2]}, "feature 2 (at [2]): expected 0 to 1"),
-        ({"values": [1, np.nan, 5]}, "feature value nan (at [1]): expected a finite number"),
-        ({"labels": [0, 2, 1, -1]}, "label 2 (at [1]): expected 0 to 1, or -1"),
+        ({"edges": [[0, 1], [1, 4]]}, "edges 4 (at [1, 1]): expected 0 to 3"),
+        ({"edges": [[0, 1], [2, 2]]}, "edges [2 2] (at [1]): expected two different nodes"),
+        ({"edges": [[0, 1], [1, 3], [0, 1]]}, "edges [0 1] (at [2]): expected each pair once"),
+        ({"edges": [[0, 1], [1, 0], [1, 3]]}, "edges [1 0] (at [1]): expected each pair once"),
+        ({"edges": [[0.0, 1], [1, 3]]}, "edges float64[2, 2]: expected integers [M, 2]"),
+        ({"edges": [0, 1]}, "edges int64[2]: expected integers [M, 2]"),
+        ({"edges": [[0, 1, 3]]}, "edges int64[1, 3]: expected integers [M, 2]"),
+        ({"rows": [0, 0, 9]}, "rows 9 (at [2]): expected 0 to 3"),
+        ({"rows": [[0, 0, 2]]}, "rows int64[1, 3]: expected integers [nnz]"),
+        ({"columns": [0, 1, 2]}, "columns 2 (at [2]): expected 0 to 1"),
+        ({"columns": [0, 1, 0.5]}, "columns float64[3]: expected integers [3]"),
+        ({"columns": [0, 1]}, "columns int64[2]: expected integers [3]"),
+        ({"values": [1, np.nan, 5]}, "values nan (at [1]): expected a finite number"),
+        ({"values": [1.0, 3, 5, 7]}, "values float64[4]: expected numbers [3]"),
+        ({"labels": [0, 2, 1, -1]}, "labels 2 (at [1]): expected -1 to 1"),
+        ({"labels": [0.0, 1, 1, -1]}, "labels float64[4]: expected integers [N]"),
+        ({"labels": [[0, 1, 1, -1]]}, "labels int64[1, 4]: expected integers [N]"),
+        ({"parts": [0, 1, 2, -1]}, "parts int64[4]: expected integers [P, 4]"),
+        ({"parts": [[0, 1, 2]]}, "parts int64[1, 3]: expected integers [P, 4]"),
+        ({"parts": [[0, 1, 2, 3]]}, "parts 3 (at [0, 3]): expected -1 to 2"),
         ({"parts": [[0, 1, 1, -1]]}, "size of the test split 0 (at [0]): expected at least 1"),
         ({"parts": [[0, 1, 2, 2]]}, "label in test -1 (at [0, 3]): expected a class"),
     ],
@@ -113,6 +128,11 @@ def test_wrong_graphs(changes, message):
     with pytest.raises(ValueError) as error:
         small(**changes)
     assert str(error.value) == message
+
+
+def test_a_graph_may_have_no_edges():
+    graph = small(edges=np.zeros((0, 2), int)).graph
+    assert graph.senders.shape == graph.receivers.shape == (0,) and graph.shape == (4, 4)
 
 
 def test_small():

@@ -1,6 +1,7 @@
 """Dense and Sparse give the same numbers, gradients too, and they are those of the definitions."""
 
 import functools
+import itertools
 import math
 import re
 
@@ -42,6 +43,7 @@ def sparse(mask, padding=0, seed=0):
 
 KINDS = {"dense": lambda mask: Dense(jnp.asarray(mask)), "sparse": sparse}
 both = pytest.mark.parametrize("kind", KINDS)
+PADDED = KINDS | {"padded": functools.partial(sparse, padding=3)}
 
 
 def gather(graph, edges):
@@ -210,10 +212,14 @@ def test_the_gradient_of_a_maximum_is_shared_by_ties(kind):
     close(vjp(jnp.ones((3, 1)))[0][..., 0], [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 0]])
 
 
-@pytest.mark.parametrize("padding", [0, 3])
-def test_no_edges(padding):
-    """Not one stored, or only such as are not there: zeros, and gradients of zero."""
-    graph = sparse(np.zeros((QUERIES, KEYS), bool), padding)
+@pytest.mark.parametrize(
+    "kind, queries, keys",
+    [("padded", QUERIES, KEYS), *itertools.product(KINDS, (QUERIES, 0), (KEYS, 0))],
+)
+def test_no_edges(kind, queries, keys):
+    """Not one stored, only such as are not there, or no nodes: zeros, and gradients of zero."""
+    graph = PADDED[kind](np.zeros((queries, keys), bool))
+    shapes = (queries, HEADS, WIDTH), (keys, HEADS, WIDTH), (queries, keys, HEADS)
 
     @jax.jit
     def run(q, k, edges):
@@ -221,10 +227,34 @@ def test_no_edges(padding):
         reduced = [graph.reduce(weights, how) for how in ("sum", "mean", "max")]
         return jnp.concatenate([*reduced, graph.degree(), graph.mix(weights, k)[..., 0]], -1)
 
-    value, gradients = pullback(run, arrays("float32"))
-    assert value.shape == (QUERIES, 4 * HEADS + 1)
+    value, gradients = pullback(run, [normal(*shape) for shape in shapes])
+    assert value.shape == (queries, 4 * HEADS + 1)
     for leaf in jax.tree.leaves((value, gradients)):
         np.testing.assert_array_equal(leaf, 0)
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_all_of_no_senders(how):
+    np.testing.assert_array_equal(Dense().reduce(jnp.zeros((1, 0, 2)), how), jnp.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("kind", PADDED)
+def test_integers_are_exact(kind):
+    """Beyond what float32 can count, down to the lowest; receiver 2 hears nobody."""
+    graph, low = PADDED[kind](np.array([[1, 1, 0], [0, 0, 1], [0, 0, 0]], bool)), -(2**31)
+    messages = jnp.array([[3, 2**24 + 1, 2**30], [5, 5, low], [5, 5, 5]])[..., None]
+    expected = {"sum": [2**24 + 4, low, 0], "max": [2**24 + 1, low, 0], "mean": [2**23 + 2, low, 0]}
+    for how, numbers in expected.items():
+        value = graph.reduce(gather(graph, messages), how)
+        assert value.dtype == ("float32" if how == "mean" else "int32")
+        np.testing.assert_array_equal(value[:, 0], numbers)
+
+
+@both
+def test_a_mean_of_more_senders_than_float16_can_count(kind):
+    graph, messages = KINDS[kind](np.ones((1, 70_000), bool)), jnp.full((70_000, 1), 2, "float16")
+    mean = graph.reduce(messages[None] if kind == "dense" else messages, "mean")
+    assert mean.dtype == "float16" and mean.tolist() == [[2]]
 
 
 @both
@@ -314,14 +344,14 @@ def test_a_matrix_multiplies_like_one(kind):
         matrix @ k[:, 0]  # which of the heads?
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "padded"])
+@pytest.mark.parametrize("kind", ["sparse", "padded"])
 def test_listed_edges_say_whose_weight_it_is(kind):
     """Four nodes, three edges and the four loops that attention adds."""
     arrows = {(0, 1), (2, 1), (3, 2)}  # from, to
     mask = np.zeros((4, 4), bool)
     for source, target in arrows:
         mask[target, source] = True
-    graph = (sparse(mask, padding=2) if kind == "padded" else KINDS[kind](mask)).with_self_loops()
+    graph = PADDED[kind](mask).with_self_loops()
     scores = graph.pair(lambda q, k: q + k, normal(4, HEADS), normal(4, HEADS, seed=1))
     listed = Matrix(graph, graph.softmax(scores)).edges()
 
@@ -343,8 +373,8 @@ def test_what_a_graph_cannot_know_it_refuses():
     for make in KINDS.values():
         with pytest.raises(ValueError, match="one set of nodes, got 5 and 4"):
             make(SOME).with_self_loops()
-    with pytest.raises(ValueError):  # the edges of a batch of graphs
-        Matrix(Dense(jnp.asarray(MASKS)), arrays("float32", len(MASKS))[2]).edges()
+        with pytest.raises(ValueError, match="'typo', expected 'sum', 'mean' or 'max'"):
+            make(SOME).reduce(jnp.ones((1, 1)), "typo")
 
 
 def test_memory_grows_with_the_edges():

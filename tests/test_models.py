@@ -73,6 +73,7 @@ MODELS = {
     "mlp": MLP(OUT, width=4),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+BLOCKS = {norm: Block(Attention(FEATURES), hidden=4, norm=norm) for norm in ("pre", "post")}
 
 
 def test_gat_by_the_paper_s_equations():
@@ -165,6 +166,20 @@ def test_without_edges_a_node_hears_itself(kind, model):
 
 
 @both
+@pytest.mark.parametrize("model", (MODELS | BLOCKS).values(), ids=MODELS | BLOCKS)
+def test_a_graph_may_have_no_nodes(kind, model):
+    """With dense features and, in node classifiers, sparse ones; the gradients are zero."""
+    x, graph = jnp.zeros((0, FEATURES)), KINDS[kind](np.zeros((0, 0), bool))
+    weights = jnp.zeros((0, FEATURES, 1) if kind == "dense" else (0, 1))
+    words = Matrix(KINDS[kind](np.zeros((0, FEATURES), bool)), weights)
+    params = filled(model, x, graph)
+    for features, out in [(x, FEATURES)] if isinstance(model, Block) else [(x, OUT), (words, OUT)]:
+        value, gradients = pullback(model, params, features, graph)
+        assert value.shape == (0, out)
+        assert not any(leaf.any() for leaf in jax.tree.leaves(gradients[0]))
+
+
+@both
 def test_a_layer_gives_its_bias_to_whom_nobody_speaks(kind):
     mask = STAR.copy()
     mask[2] = mask[:, 2] = False
@@ -198,9 +213,6 @@ def test_training_survives_when_nearly_all_attention_is_dropped():
     )
     assert finite((state, losses))
     assert len(np.unique(losses)) > 250
-
-
-BLOCKS = {norm: Block(Attention(FEATURES), hidden=4, norm=norm) for norm in ("pre", "post")}
 
 
 @pytest.mark.parametrize("model", (MODELS | BLOCKS).values(), ids=MODELS | BLOCKS)

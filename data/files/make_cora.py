@@ -4,7 +4,7 @@
     git clone --depth 1 https://github.com/kimiyoung/planetoid /tmp/planetoid
     python -m data.files.make_cora /tmp/cora/*.whl /tmp/planetoid/data
 
-Planetoid's papers have no ids, the wheel's no order of interest. The assertions prove them equal.
+Planetoid's papers have no ids, the wheel's are in another order. The assertions prove both equal.
 """
 
 import sys
