@@ -6,50 +6,42 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
-from results.run import Row, flat, number
+from results.run import Facts, Row, flat, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
 SAME = ("seed", "seeds", "save", "together")
-FACTS = ("tested", "parameters", "flops_per_step", "peak_memory", "seconds")
 OUTCOME = ("status", "best_step", "stopped_at", "failed_at")  # of a run; the rest says which it is
 
 
-def summarize(
-    about: Mapping[str, Any],
-    ids: Mapping[str, np.ndarray],
-    ends: Mapping[str, np.ndarray],
-    splits: Mapping[str, Any],
-    facts: Mapping[str, Any],
-) -> dict[str, Any]:
+def summarize(about: Facts, ids: Facts, ends: Facts, splits: Facts, facts: Facts) -> dict[str, Any]:
     """The summary of a population: its runs and, for every split, metrics over those that held.
 
     ids: the runs' numbers [R]; ends: best_step, stopped_at, failed_at [R]; splits: each examples
-    [R] and metrics {name: [R]}; facts: FACTS about all of it.
+    [R] and metrics {name: [R]}; facts: tested, parameters, flops_per_step, peak_memory, seconds.
     """
-    config = about["config"]
-    failed = np.asarray(ends["failed_at"])
+    config, failed = about["config"], np.asarray(ends["failed_at"])
     runs = [
-        {name: int(numbers[i]) for name, numbers in ids.items()}
-        | {"status": "failed" if failed[i] else "finished"}
-        | {name: int(step[i]) for name, step in ends.items()}
-        for i in range(len(failed))
+        {name: int(numbers[i]) for name, numbers in {**ids, **ends}.items()}
+        | {"status": "failed" if at else "finished"}
+        for i, at in enumerate(failed)
     ]
+    given = {name: v for name, v in settings(config).items() if name in about["overrides"]}
     return {
         "experiment": about["experiment"],
         "system": config["model"]["name"],
         "data": about["data"],
         "status": "failed" if failed.all() else "finished",
-        "changed": sorted(name for name in about["overrides"] if name not in SAME),
+        "changed": sorted(f"{name}={value}" for name, value in given.items()),
         "select": config["select"],
         "n": len(runs),
         "splits": {
             split: {"examples": int(np.median(found["examples"]))}
-            | {metric: over_runs(values, failed) for metric, values in found["metrics"].items()}
+            | {metric: statistics(values, failed) for metric, values in found["metrics"].items()}
             for split, found in splits.items()
         },
         "runs": runs,
@@ -58,34 +50,12 @@ def summarize(
     }
 
 
-def rows(ids: Mapping[str, np.ndarray], measured: Mapping[str, Any]) -> list[Row]:
-    """The record of a chunk: for each run that was live and each split a row, in order of steps.
-
-    measured: live, step, learning_rate [R] and, by split, metrics [R] or means of them.
-    """
-    found = []
-    steps = measured["step"]
-    for i in sorted(np.flatnonzero(measured["live"]), key=lambda i: (steps[i], i)):
-        for split, metrics in measured["scores"].items():
-            if metrics:
-                row: Row = {"step": int(steps[i]), "run": int(i), "split": split}
-                row |= {name: int(numbers[i]) for name, numbers in ids.items()}
-                if split == "train":
-                    row["learning_rate"] = number(measured["learning_rate"][i])
-                row |= {name: _value(metric, int(i)) for name, metric in metrics.items()}
-                found.append(row)
-    return found
+def settings(config: Facts) -> dict[str, Any]:
+    """A config, flat, without how many runs there are, how they are computed, what is expected."""
+    return {k: v for k, v in flat({**config, "expected": {}}).items() if k not in SAME}
 
 
-def _value(metric: Any, i: int) -> float | None:
-    """Of run i; null for a mean of nothing, such as the loss of a run that failed at once."""
-    if isinstance(metric, tuple):
-        total, weight = (float(part[i]) for part in metric)
-        return number(total / weight) if weight else None
-    return number(metric[i])
-
-
-def over_runs(values: np.ndarray, failed: np.ndarray) -> dict[str, Any]:
+def statistics(values: np.ndarray, failed: np.ndarray) -> dict[str, Any]:
     """Mean and sample standard deviation of the runs that did not fail; of one, no deviation."""
     held = np.asarray(values, np.float64)[failed == 0]
     return {
@@ -96,80 +66,95 @@ def over_runs(values: np.ndarray, failed: np.ndarray) -> dict[str, Any]:
     }
 
 
+def rows(ids: Facts, measured: Facts, seconds: float) -> list[Row]:
+    """The record of a chunk: for each run that was live and each split a row, in order of steps.
+
+    measured: live, step, learning_rate [R] and, by split, metrics [R].
+    """
+    found, steps = [], measured["step"]
+    for i in sorted(np.flatnonzero(measured["live"]), key=lambda i: steps[i]):
+        for split, metrics in measured["metrics"].items():
+            if metrics:
+                row: Row = {"step": int(steps[i]), "run": int(i), "split": split}
+                row |= {name: int(numbers[i]) for name, numbers in ids.items()}
+                row["seconds"] = round(seconds, 2)
+                if split == "train":
+                    row["learning_rate"] = number(measured["learning_rate"][i])
+                row |= {name: number(metric[i]) for name, metric in metrics.items()}
+                found.append(row)
+    return found
+
+
 def peak_memory() -> int:
     """The most memory this process has held, in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
 
-def in_words(found: Mapping[str, Any], metric: str) -> str:
+def in_words(metric: str, mean: float | None, std: float | None = None) -> str:
     """ "83.1 ± 0.6 %": shares in per cent, other metrics with four decimals."""
-    if found["mean"] is None:
+    if mean is None:
         return "none"
     scale, digits, unit = (100, 1, " %") if "accuracy" in metric else (1, 4, "")
-    std = f" ± {scale * found['std']:.{digits}f}" if found["std"] is not None else ""
-    return f"{scale * found['mean']:.{digits}f}{std}{unit}"
+    spread = f" ± {scale * std:.{digits}f}" if std is not None else ""
+    return f"{scale * mean:.{digits}f}{spread}{unit}"
 
 
-def final_block(summary: Mapping[str, Any], folder: Any) -> str:
+def published(expected: Facts) -> str:
+    """ "83.0 ± 0.7 % (Veličković et al. 2018, table 2)"; empty if nothing is."""
+    number = in_words(expected["metric"], expected["value"], expected["std"] or None)
+    return f"{number} ({expected['source']})" if expected["value"] else ""
+
+
+def verdict(expected: Facts, mean: float | None) -> str:
+    """ "82.3 to 83.8 %: met": the range that a config gives for its own settings, if it does."""
+    low, high = (in_words(expected["metric"], expected[end]) for end in ("low", "high"))
+    words = f"{low.removesuffix(' %')} to {high}: {'met' if met(expected, mean) else 'NOT met'}"
+    return words if expected["high"] else ""
+
+
+def met(expected: Facts, mean: float | None) -> bool:
+    return mean is not None and expected["low"] <= mean <= expected["high"]
+
+
+def who(run: Facts) -> str:
+    """ "seed 3 split_seed 7": the numbers that tell a run from the others."""
+    return " ".join(f"{name} {run[name]}" for name in run if name not in OUTCOME)
+
+
+def final_block(summary: Facts, folder: Any) -> str:
     """The end of a run: what came out, whether that was expected, where it is, what to do next."""
-    expected, data, cost = summary["expected"], summary["data"], summary["seconds"]
-    metric, n = expected["metric"], summary["n"]
+    expected, seconds, data = summary["expected"], summary["seconds"], summary["data"]
+    metric = expected["metric"]
     found = summary["splits"]["test"][metric]
     own = not summary["changed"]  # what was published is for the config's own settings
+    failed = [run for run in summary["runs"] if run["failed_at"]]
     spread = "mean ± sample std, " if found["n"] > 1 else ""
+    title = f"{summary['experiment']}: {summary['system']} on {data['dataset']}, "
+    title += f"{data['split']} split, {summary['n']} run{'s' * (summary['n'] > 1)}"
+    test = in_words(metric, found["mean"], found["std"])
     lines = {
-        f"test {metric}": f"{in_words(found, metric)} ({spread}n = {found['n']})",
+        f"test {metric}": f"{test} ({spread}n = {found['n']})",
         "published": published(expected) if own else "",
-        "expected": verdict(expected, found["mean"]) if own and expected["high"] else "",
+        "expected": verdict(expected, found["mean"]) if own else "",
         "changed": ", ".join(summary["changed"]),
         "tested": summary["tested"],
-        "failed": ", ".join(failures(summary)),
+        "failed": ", ".join(f"{who(run)} at step {run['failed_at']}" for run in failed),
         "model": f"{summary['parameters']:,} parameters, {operations(summary)} a step",
-        "time": f"{cost['train']:.1f} s to train, {cost['compile']:.1f} s to compile, "
+        "time": f"{seconds['train']:.1f} s to train, {seconds['compile']:.1f} s to compile, "
         f"{summary['peak_memory'] / 2**30:.2f} GiB at most",
         "folder": str(folder),
         "next": shlex.join(["python", "-m", "results.table", str(folder)]),
     }
-    title = f"{summary['experiment']}: {summary['system']} on {data['dataset']}"
-    title += f", {data['split']} split, {n} run{'s' if n > 1 else ''}"
     return "\n".join([title, *columns(lines)])
 
 
-def columns(rows: Mapping[str, Any]) -> list[str]:
-    width = max(map(len, rows), default=0)
-    return [f"  {name:<{width}}  {value}" for name, value in rows.items() if value != ""]
+def columns(lines: Facts) -> list[str]:
+    width = max(map(len, lines), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in lines.items() if value != ""]
 
 
-def published(expected: Mapping[str, Any]) -> str:
-    if not expected["value"]:
-        return ""
-    value = {"mean": expected["value"], "std": expected["std"] or None}
-    return f"{in_words(value, expected['metric'])} ({expected['source']})"
-
-
-def verdict(expected: Mapping[str, Any], mean: float | None) -> str:
-    """ "82.3 to 83.8 %: met": the range that a config gives for its own settings."""
-    low, high = (
-        in_words({"mean": expected[k], "std": None}, expected["metric"]) for k in ("low", "high")
-    )
-    return f"{low.removesuffix(' %')} to {high}: {'met' if met(expected, mean) else 'NOT met'}"
-
-
-def met(expected: Mapping[str, Any], mean: float | None) -> bool:
-    return mean is not None and expected["low"] <= mean <= expected["high"]
-
-
-def failures(summary: Mapping[str, Any]) -> list[str]:
-    """ "seed 3 split_seed 7 at step 12", for every run that failed."""
-    named = [
-        (" ".join(f"{name} {run[name]}" for name in run if name not in OUTCOME), run["failed_at"])
-        for run in summary["runs"]
-    ]
-    return [f"{name} at step {step}" for name, step in named if step]
-
-
-def operations(facts: Mapping[str, Any]) -> str:
+def operations(facts: Facts) -> str:
     count = facts["flops_per_step"] or 0
     power = min(int(math.log10(max(count, 1)) // 3), 5)
     return f"{count / 1000**power:.3g} {' kMGTP'[power].strip()}FLOP"
@@ -178,46 +163,42 @@ def operations(facts: Mapping[str, Any]) -> str:
 class Progress:
     """A line that is written over on a terminal, and every ten seconds a new one elsewhere."""
 
-    def __init__(self, steps: int, metrics: Sequence[str], out: TextIO = sys.stderr):
-        self._steps, self._metrics, self._out = steps, metrics, out
-        self._began = self._shown = time.monotonic()
-        self._first: int | None = None
+    def __init__(self, steps: int, metrics: Sequence[str], out: TextIO):
+        self._steps, self._out, self._terminal = steps, out, out.isatty()
+        self._means = [("train", "loss"), *(("validation", metric) for metric in metrics)]
+        self._first: tuple[int, float] | None = None  # step and time of the first rows seen
+        self._shown = -math.inf
 
     def show(self, rows: Sequence[Row]) -> None:
-        if not rows:
+        now = time.monotonic()
+        if now - self._shown < (0.1 if self._terminal else 10):
             return
-        step, now, terminal = max(row["step"] for row in rows), time.monotonic(), self._out.isatty()
-        if self._first is None:
-            self._first, self._began = step, now
-        elif now - self._shown < (0.1 if terminal else 10):
-            return
-        self._shown = now
+        step = max(row["step"] for row in rows)
+        self._first, self._shown = self._first or (step, now), now
         words = [f"step {step}/{self._steps}", f"{sum(r['split'] == 'train' for r in rows)} live"]
-        for split, metric in [("train", "loss"), *(("validation", m) for m in self._metrics)]:
+        for split, metric in self._means:
             found = [r[metric] for r in rows if r["split"] == split and r[metric] is not None]
             words += [f"{split} {metric} {np.mean(found):.4f}"] if found else []
-        if now > self._began:
-            pace = (step - self._first) / (now - self._began)
-            words.append(f"{pace:.1f} steps/s")
-            words += [f"{(self._steps - step) / pace:.0f} s left at most"] if pace else []
+        if step > self._first[0]:
+            pace = (step - self._first[0]) / (now - self._first[1])
+            words += [f"{pace:.1f} steps/s", f"{(self._steps - step) / pace:.0f} s left at most"]
         line = "  ".join(words)
-        if terminal:
+        if self._terminal:
             line = "\r\x1b[K" + line[: shutil.get_terminal_size().columns - 1]
-        print(line, end="" if terminal else "\n", file=self._out, flush=True)
+        print(line, end="" if self._terminal else "\n", file=self._out, flush=True)
 
     def close(self) -> None:
-        if self._out.isatty():
+        if self._terminal:
             print("\r\x1b[K", end="", file=self._out, flush=True)
 
 
-def dry_run(about: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+def dry_run(about: Facts, facts: Facts) -> str:
     """What would be run: settings, data, parameters, a batch, cost."""
-    count = sum(math.prod(shape) for shape in facts["parameters"].values())
     parts = {
         "settings": {name: repr(value) for name, value in flat(about["config"]).items()},
         "data": about["data"],
-        f"parameters: {count:,}": facts["parameters"],
+        f"parameters: {facts['parameters']:,}": facts["shapes"],
         "a batch": facts["batch"],
         "cost": {"a step of one run": operations(facts), "device": about["device"]},
     }
-    return "\n\n".join("\n".join([title, *columns(rows)]) for title, rows in parts.items())
+    return "\n\n".join("\n".join([title, *columns(lines)]) for title, lines in parts.items())

@@ -10,16 +10,17 @@ import argparse
 import csv
 import json
 import re
+import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from results import report
-from results.run import ENDED, flat, read_json, say, status
+from results.run import ENDED, json_lines, parse, read_run, say, status, write
 
 Line = dict[str, Any]  # of published.jsonl, and of a table: what one configuration came to
 
@@ -28,11 +29,12 @@ PAGE = """\
 
 *Test* is ours, over n runs that differ in nothing but their seed or random split; those that failed
 are named and not in the mean. *Expected* is the range that a config gives for its own settings.
-Parameters are those of one run, seconds the training of all (after the last resume, if there was
-one). No number is typed: `python -m results.table --record DIR` takes them from finished runs.
+Parameters are those of one run, seconds the training of all. No number is typed:
+`python -m results.table --record DIR` takes them from finished runs.
 """
 CSV = ["task", "split", "experiment", "system", "changed", "metric", "mean", "std", "n", "failed"]
 CSV += ["parameters", "seconds", "tested", "date"]
+LINE = [*CSV, "command", "paper", "range"]  # what a line has to say
 MARKDOWN = str.maketrans({"|": r"\|"})
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "_%&#${}"} | {"±": r"$\pm$", "^": r"\^{}", "\\": r"\textbackslash{}"}
@@ -48,31 +50,34 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
     parser.add_argument("--format", choices=("markdown", "csv", "latex"), default="markdown")
     asked = parser.parse_args(words)
     try:
-        lines = read(asked.paths, asked.record) if asked.paths else published(home)
+        lines = read(asked.paths, asked.record) if asked.paths else recorded(home)
         if asked.record or not (asked.paths or asked.check):
             publish(lines, home)
-        if asked.check:
-            return check(lines)
-        if asked.format == "csv":
-            rows = [[line[column] for column in CSV] for line in lines]
-            csv.writer(sys.stdout, lineterminator="\n").writerows([CSV, *rows])
-        else:
-            print(tables(lines, asked.format == "latex"))
-        return 0
     except (OSError, ValueError) as e:
         say(f"error: {' '.join(str(e).split())}")
         return 2
+    if asked.check:
+        return check(lines)
+    if asked.format == "csv":
+        rows = [[line[column] for column in CSV] for line in lines]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([CSV, *rows])
+    else:
+        print(tables(lines, asked.format == "latex"))
+    return 0
 
 
 def read(paths: Sequence[Path], strict: bool) -> list[Line]:
-    """A line for each configuration in or below these folders; strict: all must be finished."""
+    """A line for each configuration in or below these folders.
+
+    A run that has not ended is an error if `strict`, and otherwise left out.
+    """
     pools = defaultdict(list)
     for top in paths:
         for path in [config.parent for config in sorted(top.rglob("config.json"))] or [top]:
             if (state := status(path)) in ENDED:
-                folder = read_json(path / "config.json") | read_json(path / "summary.json")
-                what = [folder["experiment"], folder["data"], settings(folder)]
-                pools[json.dumps(what, sort_keys=True)].append(folder)
+                about, summary = read_run(path)
+                what = [about["experiment"], about["data"], report.settings(about["config"])]
+                pools[json.dumps(what, sort_keys=True)].append(summary | about)
             elif strict:
                 raise ValueError(f"{path} is {state}: only finished runs are published")
             else:
@@ -82,29 +87,20 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
     return [pooled(folders) for folders in pools.values()]
 
 
-def settings(folder: Mapping[str, Any]) -> dict[str, Any]:
-    """A config without how many runs there are, how they are computed and what is expected."""
-    config = flat({**folder["config"], "expected": {}})
-    return {name: value for name, value in config.items() if name not in report.SAME}
-
-
-def pooled(folders: Sequence[Mapping[str, Any]]) -> Line:
+def pooled(folders: Sequence[dict[str, Any]]) -> Line:
     """What the runs of one configuration came to. One that stands in two folders counts once."""
     folders = sorted(folders, key=lambda folder: folder["date"])
     newest = folders[-1]
     expected, data, metric = newest["expected"], newest["data"], newest["expected"]["metric"]
     runs: dict[str, dict[str, Any]] = {}
     for folder in folders:
-        for i, run in enumerate(folder["runs"]):
-            who = " ".join(f"{name} {run[name]}" for name in run if name not in report.OUTCOME)
-            value = folder["splits"]["test"][metric]["values"][i]
-            runs[who] = {**folder, "value": value, "failed_at": run["failed_at"]}
+        values = folder["splits"]["test"][metric]["values"]
+        for run, value in zip(folder["runs"], values, strict=True):
+            runs[report.who(run)] = {**folder, "value": value, "failed_at": run["failed_at"]}
     values = np.array([run["value"] for run in runs.values()], float)
-    failed = np.array([run["failed_at"] for run in runs.values()])
-    test = report.over_runs(values, failed)
+    test = report.statistics(values, np.array([run["failed_at"] for run in runs.values()]))
     # A setting that only some had to override is what the config's file says by itself.
-    overridden = set.intersection(*(set(run["overrides"]) for run in runs.values()))
-    changed = [f"{name}={value}" for name, value in settings(newest).items() if name in overridden]
+    changed = sorted(set.intersection(*(set(run["changed"]) for run in runs.values())))
     own = not changed  # the paper's number and the range are for the config's own settings
     paper = {name: expected[name] for name in ("value", "std", "source")}
     kept = ("experiment", "system", "parameters", "tested", "versions", "device", "date")
@@ -123,32 +119,27 @@ def pooled(folders: Sequence[Mapping[str, Any]]) -> Line:
     }
 
 
-def published(home: Path) -> list[Line]:
-    path = home / "published.jsonl"
-    texts = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(text) for text in texts]
+def recorded(home: Path) -> list[Line]:
+    """The lines of published.jsonl."""
+    file = home / "published.jsonl"
+    texts = file.read_bytes().splitlines() if file.exists() else []
+    return [parse(text, LINE, f"{file}, line {i}") for i, text in enumerate(texts, 1)]
 
 
 def publish(lines: Sequence[Line], home: Path) -> None:
     """Puts lines into published.jsonl, where those of the same name were, and writes the page."""
     if len(set(map(label, lines))) < len(lines):
         raise ValueError("a config was edited between these runs: publish those of one version")
-    merged = {label(line): line for line in [*published(home), *lines]}
-    every = [merged[name] for name in sorted(merged)]
-    record = [json.dumps(line, ensure_ascii=False, allow_nan=False) for line in every]
-    commands = [f"- {label(line)}, {line['date']}: `{line['command']}`" for line in every]
-    page = [PAGE, tables(every), "## Commands\n", *commands]
-    files = {home / "published.jsonl": record, home / "README.md": page}
+    merged = {label(line): line for line in [*recorded(home), *lines]}
+    every = sorted(merged.values(), key=label)
+    commands = [f"- {label(line)}, {line['date']}: `{line['command']}`\n" for line in every]
+    write(home / "published.jsonl", json_lines(every))
+    write(home / "README.md", f"{PAGE}\n{tables(every)}\n## Commands\n\n{''.join(commands)}")
     front = home.parent / "README.md"
-    if front.exists():  # between its two marks
+    if front.exists():  # between its two marks, one level below the page's own headings
         marks = re.compile(r"(<!-- results -->\n).*(<!-- end -->)", re.DOTALL)
-        text = front.read_text(encoding="utf-8").rstrip("\n")
-        inside = tables(every).replace("## ", "### ")  # one level below the page's own headings
-        files[front] = [marks.sub(lambda m: f"{m[1]}\n{inside}\n{m[2]}", text)]
-    for file, texts in files.items():
-        partial = file.with_name(f"{file.name}.tmp")  # all or nothing
-        partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-        partial.replace(file)
+        inside = tables(every).replace("## ", "### ")
+        write(front, marks.sub(lambda m: f"{m[1]}\n{inside}\n{m[2]}", front.read_text("utf-8")))
 
 
 def check(lines: Iterable[Line]) -> int:
@@ -164,9 +155,10 @@ def label(line: Line) -> str:
 
 
 def wanted(line: Line) -> dict[str, Any]:
-    """As the config's section `expected` has it."""
+    """A line's published number and range, as a config's section `expected` has them."""
+    paper = line["paper"] or {"value": 0.0, "std": 0.0, "source": ""}
     low, high = line["range"] or (0.0, 0.0)
-    return (line["paper"] or {"value": 0.0}) | {"metric": line["metric"], "low": low, "high": high}
+    return {"metric": line["metric"], "low": low, "high": high, **paper}
 
 
 def cells(line: Line) -> dict[str, str]:
@@ -174,11 +166,11 @@ def cells(line: Line) -> dict[str, str]:
         "experiment": line["experiment"],
         "system": line["system"],
         "settings": line["changed"],
-        "test": report.in_words(line, line["metric"]),
+        "test": report.in_words(line["metric"], line["mean"], line["std"]),
         "n": str(line["n"]),
         "failed": line["failed"],
         "published": report.published(wanted(line)),
-        "expected": report.verdict(wanted(line), line["mean"]) if line["range"] else "",
+        "expected": report.verdict(wanted(line), line["mean"]),
         "tested": line["tested"],
         "parameters": f"{line['parameters']:,}",
         "seconds": f"{line['seconds']:,.1f}",
@@ -205,4 +197,6 @@ def tables(lines: Iterable[Line], latex: bool = False) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # no terminal lacks "?"
     sys.exit(main())

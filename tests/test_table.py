@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +31,8 @@ def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), **ch
         "select": {"split": "validation", "metrics": ["loss"], "keep": "last"},
         "expected": {"metric": "accuracy", "value": 0.815, "std": 0.0, "low": 0.809, "high": 0.821}
         | {"source": "table 2"},
-        **{"steps": 200, "seed": seed, "seeds": len(values), "save": 60.0, "together": 0},
+        **{"steps": 200, "every": 10, "seed": seed, "seeds": len(values)},
+        **{"save": 60.0, "together": 0},
     }
     overrides = {"seed": seed, "seeds": len(values), **dict(overrides)}
     about = {
@@ -155,8 +158,8 @@ def test_splits_never_share_a_table(tmp_path, show):
 
 def test_runs_without_a_result_are_left_out(tmp_path, show, home):
     folder(tmp_path / "a", [0.80])
-    write_json(folder(tmp_path / "b", [0.1]) / "summary.json", {"status": "interrupted", "step": 9})
-    (folder(tmp_path / "c", [0.1]) / "summary.json").unlink()
+    for name in "bc":
+        (folder(tmp_path / name, [0.1]) / "summary.json").unlink()
     code, out, err = show(tmp_path)
     assert (code, rows(out)[0]["n"]) == (0, "1")
     assert err.splitlines() == [f"{tmp_path / name} is unfinished: left out" for name in "bc"]
@@ -244,10 +247,54 @@ def test_check(tmp_path, show):
     assert show("--check") == (1, found, "")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: None,
+        lambda line: line[:-9],
+        lambda line: "[1, 2]",
+        lambda line: line.replace('"mean"', '"middle"'),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path, show, home, change):
+    folder(tmp_path / "run", [0.80, 0.82, 0.84])
+    folder(tmp_path / "wide", [0.60], overrides={"width": 32})
+    show("--record", tmp_path)
+    first, second = (home / "published.jsonl").read_text().splitlines()
+    damaged = f"{second}\n{change(first)}\n"
+    (home / "published.jsonl").write_text(damaged)
+    for words in [(), ("--check",), ("--record", tmp_path)]:
+        code, out, err = show(*words)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith(f"error: {home / 'published.jsonl'}, line 2")
+    assert (home / "published.jsonl").read_text() == damaged
+
+
+def command(path, **changes):
+    return subprocess.Popen(
+        [sys.executable, "-m", "results.table", str(path)], cwd=Path(table.__file__).parents[1],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | changes,
+    )  # fmt: skip
+
+
+def test_a_terminal_may_lack_letters(tmp_path):
+    out, err = command(
+        folder(tmp_path / "run", [0.80, 0.82]), PYTHONIOENCODING="ascii"
+    ).communicate()
+    assert "| 81.0 ? 1.4 % |" in out and not err
+
+
+def test_a_reader_may_go(tmp_path):
+    process = command(folder(tmp_path / "run", [0.80, 0.82]))
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait() == -signal.SIGPIPE
+    process.stderr.close()
+
+
 def test_the_page_that_ships_is_generated_and_needs_no_jax(tmp_path):
     shipped = Path(table.__file__).parent
     if (shipped / "published.jsonl").exists():
-        table.publish(table.published(shipped), tmp_path)
+        table.publish(table.recorded(shipped), tmp_path)
         for name in ("README.md", "published.jsonl"):
             assert (shipped / name).read_text() == (tmp_path / name).read_text()
     code = "import sys, results.table; sys.exit('jax' in sys.modules or 'flax' in sys.modules)"
