@@ -14,12 +14,12 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from absl import flags, logging
+from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from configs.check import nearest
@@ -28,7 +28,28 @@ from results.run import ENDED, flat, status
 CONFIG = config_flags.DEFINE_config_file(
     "config", help_string="The experiment: a file in configs/."
 )
+MODES = ("config", "workdir", "resume", "overwrite", "dry_run", "evaluate")  # train.py's flags
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
+
+
+class Heedless:
+    """A stream whose reader may have gone, or may not know every letter: no run ends for that."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream or open(os.devnull, "w")
+        self._stream.reconfigure(errors="replace")
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def stop(why: object) -> NoReturn:
@@ -47,43 +68,57 @@ def complaints(*kinds: type[Exception]) -> Iterator[None]:
 
 def parse(argv: list[str]) -> list[str]:
     """absl's flags_parser: every mistake on the command line is one line."""
-    argv = [re.sub(r"^--?config=.*", lambda m: m[0].replace("\\", "/"), word) for word in argv]
-    for path in (word.partition("=")[2] for word in argv if re.match("--?config=", word)):
-        if not Path(path).is_file():
-            there = [str(p) for p in Path("configs").glob("*.py") if "get_config" in p.read_text()]
-            stop(f"--config={path}: no such file; {nearest(path, there)}")
+    sys.stdout, sys.stderr = Heedless(sys.stdout), Heedless(sys.stderr)
+    line = re.sub(r"\0(--?config)\0", r"\0\1=", "\0".join(argv))  # a file may be a word of its own
+    line = re.sub(r"\0--?config=[^\0]*", lambda m: m[0].replace("\\", "/"), line)
+    words = line.split("\0")
+    if {"-h", "--help"} & set(words):
+        app.usage(shorthelp=True, writeto_stdout=True, exitcode=0)
+    for file in re.findall(r"\0--?config=([^\0]*)", line):
+        _check_names(file, re.findall(r"\0--?(?:no)?config\.([\w.]+)", line))
     try:
-        rest = flags.FLAGS(argv)
-        if CONFIG.value is not None:
-            CONFIG.value.to_dict()  # what is wrong with the file shows only when it is read
-    except flags.Error as e:
+        rest = flags.FLAGS(words)
+    except Exception as e:  # absl has one kind for its own, ml_collections several
         stop(e)
-    except AttributeError as e:
-        stop(_unknown_setting(argv) or e)
-    except Exception as e:
-        stop(f"--config: {type(e).__name__}: {e}")
     if rest[1:]:
         stop(f"unexpected argument {rest[1]!r}: settings are written --config.NAME=VALUE")
     for name, value in overrides().items():
-        if isinstance(value, dict | ConfigDict):
-            stop(f"--config.{name}: override single fields, not a whole section")
         if isinstance(value, tuple) and any(re.search("[,(]", v) for v in value if type(v) is str):
             stop(f"--config.{name}: write a tuple of words as \"('a','b')\", or repeat the flag")
+    _check_modes({name: flags.FLAGS[name].value for name in MODES if flags.FLAGS[name].present})
     logging.set_verbosity(logging.ERROR)  # Orbax has forty lines to say of every checkpoint
     return rest
 
 
-def _unknown_setting(argv: list[str]) -> str | None:
-    """ml_collections names only the last part of a setting that is not there."""
-    file = next(word.partition("=")[2] for word in argv if re.match("--?config=", word))
+def _check_names(file: str, names: Sequence[str]) -> None:
+    """Stops with what is wrong with a config's file, or with the name of a setting."""
+    if not Path(file).is_file():
+        there = [str(p) for p in Path("configs").glob("*.py") if "get_config" in p.read_text()]
+        stop(f"--config={file}: no such file; {nearest(file, there)}")
     try:
-        there = flat(runpy.run_path(file)["get_config"]().to_dict())
+        config = runpy.run_path(file)["get_config"]()
+        if not isinstance(config, ConfigDict):
+            raise TypeError(f"get_config() returns {config!r:.40}, expected a ConfigDict")
+        settings = flat(config.to_dict())
     except Exception as e:
-        return f"--config={file}: {type(e).__name__}: {e}"
-    for name in re.findall(r"--?(?:no)?config\.([\w.]+)", " ".join(argv)):
-        if not any(f"{other}.".startswith(f"{name}.") for other in there):
-            return f"--config.{name}: there is no such setting; {nearest(name, there)}"
-    return None
+        stop(f"--config={file}: {type(e).__name__}: {e}")
+    for name in names:
+        if any(setting.startswith(f"{name}.") for setting in settings):
+            stop(f"--config.{name}: override single fields, not a whole section")
+        if name not in settings:
+            stop(f"--config.{name}: there is no such setting; {nearest(name, settings)}")
+
+
+def _check_modes(given: Mapping[str, Any]) -> None:
+    for name in ("workdir", "evaluate"):
+        if name in given and (not given[name] or given[name].startswith("-")):
+            stop(f"--{name}={given[name]}: expected a folder")
+    if "evaluate" in given and len(given) > 1:
+        stop(f"--evaluate tests a run as it is and takes no --{min(set(given) - {'evaluate'})}")
+    if not {"evaluate", "config"} & set(given):
+        stop("--config=FILE is required, such as --config=configs/gat_cora.py")
+    if given.get("resume") and given.get("overwrite"):
+        stop("--resume and --overwrite contradict each other")
 
 
 def overrides() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """One run as pure functions: build, init, step, evaluate, select. Populations are population.py's.
 
-Everything a run is lives in its State, plain arrays all of them: what is left to be drawn comes
-from the run's seed and the step. So a state saved is a run saved, and resuming is exact.
+All that changes during a run is in its State, as plain arrays. No random key is kept there: each is
+made from the run's seed and the step. So a saved state is a saved run, and resuming is exact.
 """
 
 import functools
@@ -76,11 +76,13 @@ def build(namespace: Any, spec: Mapping[str, Any], section: str, **known: Any) -
     takes = inspect.signature(make).parameters
     fields = {key: value for key, value in spec.items() if key != "name"}
     free = [key for key in takes if key not in {"parent", "name", *known}]
-    for key in fields:
+    for key, value in fields.items():
         if key not in free:
-            raise SettingError(
-                f"{section}.{key} is no field of {spec['name']}: {nearest(key, free)}"
-            )
+            hint = nearest(key, free)
+            raise SettingError(f"{section}.{key} is no field of {spec['name']}: {hint}")
+        kind = takes[key].annotation
+        if kind in (bool, int, float, str) and type(value) not in (kind, {float: int}.get(kind)):
+            raise SettingError(f"{section}.{key} = {value!r}: expected {kind.__name__}")
     return make(**fields, **{key: value for key, value in known.items() if key in takes})
 
 
@@ -137,6 +139,7 @@ def step(config: ConfigDict, model: nn.Module, task: Task, state: State) -> tupl
         return (vars, new if total is None else jax.tree.map(jnp.add, total, new)), None
 
     # Totals are summed over the batches of an update and divided once: exact for ragged batches.
+    # The first batch makes the sums: the scan over the rest then knows their shapes.
     batches = config.optimizer.accumulate
     sums, _ = add((state.vars, None), state.step * batches)
     if batches > 1:
@@ -168,9 +171,9 @@ def evaluate(
     first = jax.tree.map(lambda a: a[0], batches)
     carry = {}
     if "carry" in vars:
-        start = functools.partial(model.init, train=False)
-        fresh = jax.eval_shape(start, jax.random.key(0), *first.inputs)
-        carry["carry"] = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), fresh["carry"])
+        init = functools.partial(model.init, train=False)
+        shapes = jax.eval_shape(init, jax.random.key(0), *first.inputs)["carry"]
+        carry["carry"] = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
     def one(carry, batch):
         variables = {"params": params, **statistics(vars), **carry}
@@ -236,7 +239,7 @@ def choose(condition: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(functools.partial(jnp.where, condition), new, old)
 
 
-def sown(config: ConfigDict, model: nn.Module, task: Task, state: State) -> dict[str, Any]:
+def look(config: ConfigDict, model: nn.Module, task: Task, state: State) -> dict[str, Any]:
     """What the model sows on the first test batch: attention, features, memory reads."""
     params, vars = final(config, state)
     inputs = jax.tree.map(lambda a: a[0], task.split("test", state.run).inputs)

@@ -4,6 +4,7 @@ It is built anew inside the traced step, so its floats may differ between the ru
 that is compiled once. Steps are counted from 0, updates from 1.
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from configs.check import SettingError, nearest
 # Fields of the config's section that are ours; the rest are the arguments of optax's.
 OURS = ("name", "learning_rate", "schedule", "warmup", "drops", "clip", "accumulate", "l2", "l2_on")
 
-# n: the update's number; steps: their total. Above 1 is cut to 1.
+# The rate's shape at update n of `steps`, before the warm-up; what exceeds 1 is taken as 1.
 SHAPES = {
     "constant": lambda n, steps, spec: 1.0,
     "linear": lambda n, steps, spec: 1 - (n - 1) / steps,
@@ -51,11 +52,11 @@ def check(spec: ConfigDict) -> None:
         re.compile(spec.l2_on)
     except re.error as e:
         raise SettingError(f"optimizer.l2_on = {spec.l2_on!r}: {e}") from None
-    rule = optimizer(spec, hyper(spec), jnp.int32(0), 1)
-    try:  # some want to evaluate the loss themselves
+    try:  # an argument may be of the wrong type; some optimizers evaluate the loss themselves
+        rule = optimizer(spec, hyper(spec), jnp.int32(0), 1)
         jax.eval_shape(lambda p: rule.update(p, rule.init(p), p), jnp.zeros(1))
-    except TypeError as e:
-        raise SettingError(f"optimizer.name = {spec.name!r} needs more than gradients: {e}") from e
+    except (TypeError, ValueError) as e:
+        raise SettingError(f"optimizer.name = {spec.name!r} cannot be used so: {e}") from e
 
 
 def hyper(spec: ConfigDict) -> dict[str, float]:
@@ -64,7 +65,8 @@ def hyper(spec: ConfigDict) -> dict[str, float]:
 
 
 def rate(spec: ConfigDict, step: Array, steps: int) -> Array:
-    """The schedule's shape: rises linearly for `warmup` updates, the first one included."""
+    """What the learning rate is multiplied by: a linear rise over `warmup` updates, of which the
+    first is not zero, then the schedule's shape."""
     n = step + 1.0
     shape = jnp.minimum(SHAPES[spec.schedule](n, steps, spec), 1.0)
     return jnp.where(n < spec.warmup, n / max(spec.warmup, 1), shape)
@@ -90,8 +92,5 @@ def half_squares(params: Any, pattern: str) -> Array:
 
 def by_path(tree: Any) -> dict[str, Any]:
     """{"layer": {"kernel": a}} -> {"layer/kernel": a}: the leaves of any pytree by their path."""
-
-    def name(key):
-        return str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key))))
-
-    return {"/".join(map(name, path)): a for path, a in jax.tree.leaves_with_path(tree)}
+    name = functools.partial(jax.tree_util.keystr, simple=True, separator="/")
+    return {name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}

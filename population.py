@@ -25,11 +25,11 @@ from models.graph import Matrix, Sparse
 
 
 def layout(step: Any, rest: Any) -> Any:
-    """One thing for the step, which all runs share, another for what has an axis of runs."""
+    """A State of marks: `step` for the step, which all runs share, `rest` for all other fields."""
     return State(step, *[rest] * (len(State._fields) - 1))
 
 
-AXES = layout(None, 0)  # as vmap takes them
+AXES = layout(None, 0)  # the axis of runs, as vmap takes it
 
 
 class Program(NamedTuple):
@@ -57,16 +57,16 @@ def trace(config: ConfigDict, model: Any, task: Any) -> Program:
     places = layout(NamedSharding(mesh, P()), NamedSharding(mesh, P("run")))
     task = jax.device_put(task, places.step)
     first = functools.partial(start, config, model, runs=runs)
-    chunk = over_runs(advance, config, model, mesh)
+    chunk = map_runs(advance, config, model, mesh)
 
     def advance_all(task, state):
         measured = chunk(task, state)
         state = State(*measured.pop("state"))
-        return state._replace(step=state.step.max()), measured
+        return state._replace(step=state.step.max()), measured  # the furthest: others have stopped
 
     begin = jax.jit(first, out_shardings=places)
     shapes = begin.eval_shape(task)
-    tested = jax.jit(over_runs(test, config, model, mesh))
+    tested = jax.jit(map_runs(test, config, model, mesh))
     known = jax.eval_shape(tested, task, shapes)["splits"]["validation"]["metrics"]
     wanted = [("select.metrics", name) for name in config.select.metrics]
     for setting, name in [*wanted, ("expected.metric", config.expected.metric)]:
@@ -97,7 +97,7 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
     every = min(config.every, config.steps)
     between = config.evaluate or every  # steps from one validation to the next
 
-    @jax.jit
+    @jax.jit  # traced once here, for its shapes as for the loop
     def block(state):
         one = jax.vmap(update, (AXES,), (AXES, 0))
         state, scores = jax.lax.scan(lambda state, _: one(state), state, length=between)
@@ -119,12 +119,13 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
     (state, scores, metrics), _ = jax.lax.scan(unless_over, carry, length=every // between)
     ended = jnp.maximum(state.best.stopped_at, state.best.failed_at)
     rate = optimizer.rate(config.optimizer, state.step - 1, config.steps)
+    means = {name: mean.total / mean.weight for name, mean in scores.items()}  # nan: of nothing
     return {
-        "state": tuple(state._replace(step=jnp.full(live.shape, state.step))),
+        "state": tuple(state._replace(step=jnp.full(live.shape, state.step))),  # [R], as all here
         "live": live,  # when the chunk began
         "step": jnp.where(ended > 0, ended, state.step),
         "learning_rate": state.hyper["learning_rate"] * rate,
-        "scores": {"train": scores, "validation": metrics},
+        "metrics": {"train": means, "validation": metrics},
     }
 
 
@@ -141,13 +142,18 @@ def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, A
             metrics = {name: mean.value for name, mean in scores.items()} | measures
             found[split] = {"examples": scores["loss"].weight, "metrics": metrics}
         batches = task.split("test", state.run)
-        rows = {"targets": batches.targets, "mask": batches.mask, "outputs": outputs}
-        return {"splits": found, "rows": jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), rows)}
+        arrays = {
+            "targets": batches.targets,
+            "mask": batches.mask,
+            "outputs": outputs,
+        }  # [S, B, ...]
+        arrays = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), arrays)
+        return {"splits": found, "arrays": arrays}
 
     return jax.vmap(one, (AXES,))(state)
 
 
-def over_runs(f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh) -> Any:
+def map_runs(f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh) -> Any:
     """(task, state) -> f(config, model, task, state) for a whole population: its runs are shared
     out to the devices, and each device takes `together` of them at a time.
 
@@ -184,7 +190,7 @@ def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
     return int(np.argmin([np.inf if v is None else sign * v for v in values]))
 
 
-def sown(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
+def seen(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
     """What the model of one run sows, as flat arrays; weights on a list of edges with their ends,
     those on all pairs [..., Q, K, H] as they are."""
 
@@ -193,7 +199,7 @@ def sown(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
             return leaf.edges() if isinstance(leaf.graph, Sparse) else leaf.weights
         return leaf
 
-    look = jax.jit(functools.partial(experiment.sown, program.config, program.model))
+    look = jax.jit(functools.partial(experiment.look, program.config, program.model))
     found = look(program.task, one_run(state, index))
     found = jax.tree.map(plain, found, is_leaf=lambda leaf: isinstance(leaf, Matrix))
     return {name: np.asarray(a) for name, a in optimizer.by_path(found).items()}
@@ -206,7 +212,8 @@ def describe(program: Program) -> dict[str, Any]:
     step = jax.jit(functools.partial(experiment.step, program.config, program.model))
     cost = step.lower(program.task, one).cost_analysis() or {}
     return {
-        "parameters": {name: a.shape for name, a in optimizer.by_path(one.params).items()},
+        "parameters": sum(a.size for a in jax.tree.leaves(one.params)),
+        "shapes": {name: a.shape for name, a in optimizer.by_path(one.params).items()},
         "batch": {name: f"{a.dtype} {a.shape}" for name, a in optimizer.by_path(batch).items()},
         "flops_per_step": cost.get("flops"),
     }

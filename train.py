@@ -6,11 +6,10 @@ python train.py --config=configs/gat_cora.py --dry_run      # parameters, shapes
 python train.py --evaluate=DIR                              # test a finished run again
 """
 
-import math
 import signal
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ import population
 from experiment import State
 from population import Program
 from results import report
-from results.run import ENDED, Folder, Row, read_json, status
+from results.run import DamagedError, Folder, Row, read_run
 
 flags.DEFINE_string("workdir", None, "The run's folder; by default one under results/.")
 flags.DEFINE_bool("resume", False, "Go on with the unfinished run in the folder.")
@@ -34,58 +33,51 @@ flags.DEFINE_string("evaluate", None, "Test the run in this folder again; change
 FLAGS = flags.FLAGS
 
 
-def run(program: Program, folder: Folder) -> Generator[list[Row], None, None]:
-    """Trains a population in its folder; yields its rows every `config.every` steps.
+def fit(
+    program: Program, folder: Folder, stop: Callable[[list[Row]], bool]
+) -> tuple[State, dict[str, float]]:
+    """Trains a population in its folder, from the folder's checkpoint if there is one.
 
-    Goes on from the folder's checkpoint if there is one. The generator may be closed at any row:
-    the state is saved first. When it ends by itself, the folder has its summary.
+    Every `config.every` steps new rows are recorded and handed to `stop`, which may end it there.
+    Returns the state, saved, and the seconds it took to compile and to train.
     """
     config, task = program.config, program.task
     began = time.monotonic()
     advance = program.advance.compile()
-    state = folder.restore(program.shapes)
-    state = program.start(task) if state is None else state
+    state = folder.restore(program.shapes) or program.start(task)
     ready = time.monotonic()
+    seconds = {"compile": ready - began, "train": folder.seconds}  # of former sittings
     while state.step < config.steps and state.live.any():
         state, measured = advance(task, state)
-        rows = report.rows(program.runs, jax.device_get(measured))
+        measured = jax.device_get(measured)
+        seconds["train"] = folder.seconds + time.monotonic() - ready
+        rows = report.rows(program.runs, measured, seconds["train"])
         folder.append(rows)
         folder.save(int(state.step), state, every=config.save)
-        try:
-            yield rows
-        except GeneratorExit:
-            folder.save(int(state.step), state)
-            raise
+        if stop(rows):
+            break
     folder.save(int(state.step), state)
-    spent = {"compile": ready - began, "train": time.monotonic() - ready}
-    known = population.describe(program)
-    facts = {
-        "tested": experiment.tested(config),
-        "parameters": sum(math.prod(shape) for shape in known["parameters"].values()),
-        "flops_per_step": known["flops_per_step"],
-        "peak_memory": report.peak_memory(),
-        "seconds": {name: round(value, 2) for name, value in spent.items()},
-    }
-    folder.finish(*conclude(program, state, folder.about, facts))
+    return state, {name: round(value, 2) for name, value in seconds.items()}
 
 
 def conclude(
-    program: Program, state: State, about: Mapping[str, Any], facts: Mapping[str, Any]
+    program: Program, state: State, about: Mapping[str, Any], cost: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The summary of a trained population, and the arrays that plots are made from."""
     found = jax.device_get(program.test(program.task, state))
     best = jax.device_get(state.best)
     ends = {"best_step": best.step, "stopped_at": best.stopped_at, "failed_at": best.failed_at}
+    known = population.describe(program)
+    facts = {name: known[name] for name in ("parameters", "flops_per_step")}
+    facts |= {"tested": experiment.tested(program.config), **cost}
     summary = report.summarize(about, program.runs, ends, found["splits"], facts)
     index = population.best_run(program.config, summary)
-    return summary, {"best": index, **found["rows"], **population.sown(program, state, index)}
+    return summary, {"best": index, **found["arrays"], **population.seen(program, state, index)}
 
 
 def train(config: ConfigDict) -> int:
     """The command: train, resume or dry run. Returns the exit code."""
     with commandline.complaints(ValueError, OSError):
-        if FLAGS.resume and FLAGS.overwrite:
-            raise ValueError("--resume and --overwrite contradict each other")
         model, task = experiment.setup(config)
         about, path = commandline.about(config, task), commandline.workdir()
     with commandline.complaints(experiment.SettingError):
@@ -95,35 +87,41 @@ def train(config: ConfigDict) -> int:
         return 0
     with commandline.complaints(ValueError, OSError):
         if FLAGS.resume and Folder.is_done(path, about):
-            return ended(read_json(path / "summary.json"), path)
+            return ended(read_run(path)[1], path)
         folder = Folder.open(path, about, FLAGS.resume, FLAGS.overwrite)
-    progress = report.Progress(config.steps, config.select.metrics)
-    with folder, commandline.interrupts() as asked:
-        rows = run(program, folder)
-        for new in rows:
-            progress.show(new)
-            if asked:
-                rows.close()
-                print(f"saved; go on with --resume --workdir={path}", file=sys.stderr)
-                return 128 + asked[0]
-    progress.close()
-    return ended(read_json(path / "summary.json"), path)
+    progress = report.Progress(config.steps, config.select.metrics, sys.stderr)
+    with commandline.complaints(DamagedError), folder:
+        with commandline.interrupts() as asked:
+
+            def stop(rows):
+                progress.show(rows)
+                return bool(asked)
+
+            state, seconds = fit(program, folder, stop)
+        progress.close()
+        if asked:
+            print(f"saved; go on with --resume --workdir={path}", file=sys.stderr)
+            return 128 + asked[0]
+        cost = {"seconds": seconds, "peak_memory": report.peak_memory()}
+        summary, outputs = conclude(program, state, folder.about, cost)
+        folder.finish(summary, outputs)
+    return ended(summary, path)
 
 
 def evaluate(path: Path) -> int:
     """The command --evaluate: a finished run's block, its numbers computed again."""
     with commandline.complaints(ValueError, OSError):
-        if status(path) not in ENDED:
+        about, summary = read_run(path)
+        if not summary:
             raise ValueError(f"--evaluate={path}: no finished run is there")
-        about, summary = read_json(path / "config.json"), read_json(path / "summary.json")
         config = experiment.saved_config(about)
         model, task = experiment.setup(config)
         if task.about != about["data"]:
             raise ValueError(f"{path}: the data is {task.about}, the run's is {about['data']}")
         program = population.trace(config, model, task)
         state = Folder(path, readonly=True).restore(program.shapes)
-    again, _ = conclude(program, state, about, {name: summary[name] for name in report.FACTS})
-    return ended(again, path)
+    cost = {name: summary[name] for name in ("seconds", "peak_memory")}
+    return ended(conclude(program, state, about, cost)[0], path)
 
 
 def ended(summary: Mapping[str, Any], path: Path) -> int:
@@ -135,11 +133,14 @@ def ended(summary: Mapping[str, Any], path: Path) -> int:
 def main(argv: list[str]) -> None:
     commandline.configure_jax()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # while there is nothing to save
-    if FLAGS.evaluate:
-        sys.exit(evaluate(Path(FLAGS.evaluate)))
-    if commandline.CONFIG.value is None:
-        commandline.stop("--config=FILE is required, such as --config=configs/gat_cora.py")
-    sys.exit(train(commandline.CONFIG.value))
+    try:
+        if FLAGS.evaluate:
+            sys.exit(evaluate(Path(FLAGS.evaluate)))
+        sys.exit(train(commandline.CONFIG.value))
+    except jax.errors.JaxRuntimeError as e:
+        if "out of memory" not in str(e).lower():
+            raise
+        commandline.stop(f"this does not fit, try a smaller model or --config.together=1: {e}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -16,8 +16,8 @@ class SettingError(ValueError):
 
 Rule = tuple[Callable[[Any], bool], str]
 
-
 LIMIT = 2**31
+ANYTHING: Rule = (lambda v: True, "")
 POSITIVE: Rule = (lambda v: v >= 1, "1 or more")
 NATURAL: Rule = (lambda v: v >= 0, "0 or more")
 SHARE: Rule = (lambda v: 0 <= v < 1, "0 or more and less than 1")
@@ -36,16 +36,12 @@ RULES: dict[str, Rule] = {
 
 def check(config: ConfigDict) -> None:
     """Raises SettingError naming the first setting that is out of range or contradicts another."""
-    _check_ranges(config, "")
-    for name in base():
-        if name not in config:
-            raise SettingError(f"the config has no {name!r}: make it with configs.base()")
+    _check(config, base(), "")
     if config.seed + config.seeds > LIMIT:
         raise SettingError(f"seed = {config.seed} and seeds = {config.seeds} go beyond 2^31 - 1")
-    if config.evaluate == 0 and config.patience:
-        raise SettingError(f"patience = {config.patience} needs validations, but evaluate = 0")
-    if config.evaluate == 0 and config.select.keep == "best":
-        raise SettingError("select.keep = 'best' needs validations, but evaluate = 0")
+    for name, value in {"patience": config.patience, "select.keep": config.select.keep}.items():
+        if value not in (0, "last") and not config.evaluate:
+            raise SettingError(f"{name} = {value!r} needs validations, but evaluate = 0")
     part = "evaluate" if config.evaluate else "every"
     for name in ("steps", "every"):
         if config[name] % config[part] and not name == part == "every":
@@ -54,17 +50,31 @@ def check(config: ConfigDict) -> None:
             )
 
 
-def _check_ranges(section: ConfigDict, path: str) -> None:
+def _check(section: ConfigDict, defaults: Mapping[str, Any], path: str) -> None:
+    for key, default in defaults.items():
+        kinds = type(default), {float: int}.get(type(default))
+        if key not in section:
+            raise SettingError(f"the config has no {path + key!r}: make it with configs.base()")
+        if type(section[key]) not in kinds:
+            raise SettingError(f"{path}{key} = {section[key]!r}: expected {kinds[0].__name__}")
     for key, value in section.items():
-        fine, expected = RULES.get(path + key) or RULES.get(key) or (lambda v: True, "")
+        name = path + key
+        fine, expected = RULES.get(name) or RULES.get(key) or ANYTHING
         if isinstance(value, ConfigDict):
-            _check_ranges(value, f"{path}{key}.")
-        elif not fine(value):
-            raise SettingError(f"{path}{key} = {value!r}: expected {expected}")
+            _check(value, defaults.get(key, {}), f"{name}.")
+        elif not _holds(fine, value):
+            raise SettingError(f"{name} = {value!r}: expected {expected}")
         elif isinstance(value, float) and not abs(value) < 3.4e38:
-            raise SettingError(f"{path}{key} = {value}: expected a finite number (of 32 bits)")
+            raise SettingError(f"{name} = {value}: expected a finite number (of 32 bits)")
         elif isinstance(value, int) and not abs(value) < LIMIT:
-            raise SettingError(f"{path}{key} = {value}: expected a whole number of 32 bits")
+            raise SettingError(f"{name} = {value}: expected a whole number of 32 bits")
+
+
+def _holds(fine: Callable[[Any], bool], value: Any) -> bool:
+    try:
+        return bool(fine(value))
+    except TypeError:  # a word where a number is expected
+        return False
 
 
 def nearest(word: str, there: Iterable[str]) -> str:

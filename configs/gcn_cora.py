@@ -3,7 +3,8 @@
 python train.py --config=configs/gcn_cora.py --config.seeds=100
 
 As in the authors' code: no biases, sparse features are dropped too, L2 on the first layer only,
-and the last weights are tested, not the best.
+and the last weights are tested, not the best. Left out is their stop when a validation loss exceeds
+the mean of the ten before: it would have ended 8 of 20 runs, between steps 169 and 197 of 200.
 """
 
 from configs import base

@@ -1,13 +1,10 @@
-"""Populations, run folders, interrupts and the command line: training as its users meet it."""
+"""Populations in their folders: trained, stopped, resumed, damaged."""
 
 import functools
+import itertools
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy import Net, Points, config
+from toy import Net, Points, config, timeless
 
 import experiment
 import population
@@ -23,7 +20,6 @@ import train
 from results import report
 from results.run import Folder, read_json, read_rows, status
 
-ROOT = Path(__file__).parents[1]
 TIMES = ("seconds", "peak_memory")
 
 
@@ -31,7 +27,7 @@ def about(cfg):
     task = Points.about
     plain = json.loads(json.dumps(cfg.to_dict()))
     return {"config": plain, "data": task, "experiment": "points", "overrides": {},
-            "versions": {}, "device": "cpu", "date": ""}  # fmt: skip
+            "versions": {}, "device": "cpu", "date": "", "command": ""}  # fmt: skip
 
 
 class Compiled(NamedTuple):
@@ -55,14 +51,14 @@ def _traced(text, model, poison):
 
 
 def trained(cfg, path, model=None, poison=(-1, -1), stop_after=None, resume=False):
-    """Rows of a run in `path`, closed after `stop_after` chunks if that is given."""
-    folder = Folder.open(path, about(cfg), resume)
-    with folder:
-        rows = train.run(traced(cfg, model, poison), folder)
-        for number, _ in enumerate(rows, 1):
-            if number == stop_after:
-                rows.close()
-    return read_rows(path)
+    """Rows of a run in `path`, stopped after `stop_after` chunks if that is given."""
+    program, chunks = traced(cfg, model, poison), itertools.count(1)
+    with Folder.open(path, about(cfg), resume) as folder:
+        state, seconds = train.fit(program, folder, lambda rows: next(chunks) == stop_after)
+        if stop_after is None:
+            cost = {"seconds": seconds, "peak_memory": 0}
+            folder.finish(*train.conclude(program, state, folder.about, cost))
+    return timeless(read_rows(path))
 
 
 def final_state(cfg, path, model=None):
@@ -98,7 +94,7 @@ def test_vmap_devices_and_slices_agree(tmp_path, together):
 
     mesh = jax.make_mesh((1,), ("run",), (jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])
     model, task = Net(2, dropout=0.5, normed=True), Points.make()
-    one_device = jax.jit(population.over_runs(population.advance, cfg, model, mesh))
+    one_device = jax.jit(population.map_runs(population.advance, cfg, model, mesh))
     state = population.start(cfg, model, task, program.runs)
     here = one_device(task, state)["state"]
     jax.tree.map(
@@ -202,7 +198,7 @@ def test_rows_past_the_checkpoint_are_cut(tmp_path):
     whole = trained(cfg, tmp_path / "whole")
     trained(cfg, path, stop_after=2)
     with open(path / "metrics.jsonl", "a") as f:
-        f.write(json.dumps({"step": 12, "run": 0, "split": "train", "loss": 9.0}) + "\n")
+        f.write(json.dumps({"step": 12, "run": 0, "split": "train", "seconds": 0.0}) + "\n")
         f.write('{"step": 16, "run": 0, "spl')  # killed while writing
     assert trained(cfg, path, resume=True) == whole
 
@@ -297,139 +293,3 @@ def test_folders_are_not_overwritten(tmp_path):  # CKPT-5
     (tmp_path / "mine/thesis.tex").write_text("years of work")
     with pytest.raises(ValueError, match="no run's"):
         Folder.open(tmp_path / "mine", about(config()), overwrite=True)
-
-
-# ---- The command line
-
-
-def command(*words, cwd=ROOT):
-    return subprocess.run(
-        [sys.executable, str(ROOT / "train.py"), *map(str, words)],
-        cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
-GAT, GCN = "--config=configs/gat_cora.py", "--config=configs/gcn_cora.py"
-SHORT = ("--config.steps=20", "--config.seeds=2")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--config=configs/gcn_coraa.py"], "did you mean 'configs/gcn_cora.py'"),
-        ([], "--config=FILE is required"),
-        ([GCN, "--config.model.widht=4"], "did you mean 'model.width'"),  # CONFIG-1
-        ([GCN, "--config.steps=ten"], "--config.steps=ten: invalid literal for int()"),  # CONFIG-4
-        ([GCN, "--config.steps=2.5"], "--config.steps=2.5: invalid literal for int()"),
-        ([GCN, "--config.model.depth=-1"], "model.depth = -1: expected 1 or more"),
-        ([GCN, "--config.model.dropout=1.5"], "model.dropout = 1.5"),
-        (
-            [GCN, "--config.select.ties=maybe"],
-            "--config.select.ties=maybe: ('Non-boolean argument",
-        ),  # CONFIG-3
-        ([GCN, "--config.model={'width': 4}"], "override single fields"),
-        ([GCN, "--config.select.metrics=(loss,accuracy)"], "write a tuple of words"),
-        ([GCN, "--config.model.name=GCNN"], "did you mean 'GCN'"),
-        ([GCN, "--config.task.name=Citatoin"], "did you mean 'Citation'"),
-        ([GCN, "--config.task.dataset=coraa"], "there are"),
-        ([GCN, "--config.task.split=odd"], "expected 'public' or 'random'"),
-        ([GCN, "--config.optimizer.name=adamm"], "did you mean 'adam'"),
-        ([GCN, "--config.optimizer.l2_on=embedding"], "matches none of kernel_0, kernel_1"),
-        ([GCN, "--config.select.metrics=acuracy"], "did you mean 'accuracy'"),
-        ([GCN, "--resume", "--overwrite"], "--resume and --overwrite"),  # CONFIG-6
-        ([GCN, "--resume"], "there is no run in"),
-        ([GCN, "steps=5"], "unexpected argument 'steps=5'"),
-        ([GCN, "--evaluate=nowhere"], "--evaluate=nowhere: no finished run is there"),
-    ],
-)
-def test_bad_input_is_one_line(tmp_path, words, said):
-    done = command(*words, f"--workdir={tmp_path / 'run'}")
-    assert done.returncode == 2 and said in done.stderr
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("number", "boolean"),
-    [
-        ("1e-3", "--config.select.ties=False"),
-        ("1E-3", "--config.select.ties=0"),
-        (".001", "--noconfig.select.ties"),
-    ],
-)
-def test_numbers_and_booleans_are_read_alike(tmp_path, number, boolean):  # CONFIG-2, CONFIG-3
-    rate = f"--config.optimizer.learning_rate={number}"
-    said = command(GAT, rate, boolean, f"--workdir={tmp_path / 'run'}", "--dry_run").stdout
-    assert "optimizer.learning_rate  0.001\n" in said
-    assert "select.ties              False\n" in said
-    assert not list(tmp_path.iterdir()) and "parameters: 92,391" in said
-
-
-def test_folders_with_spaces_and_accents(tmp_path):  # PLATFORM-2, RESUME-3, CKPT-7
-    path = tmp_path / "résultats de l'été"
-    done = command(GCN.replace("/", "\\"), *SHORT, f"--workdir={path}")
-    assert done.returncode == 0 and "test accuracy" in done.stdout
-    assert read_json(path / "config.json")["file"] == "configs/gcn_cora.py"
-    again = command(GCN, *SHORT, f"--workdir={path}", "--resume")
-    assert again.returncode == 0 and again.stdout == done.stdout
-    before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
-    first, second = (command(f"--evaluate={path}") for _ in range(2))
-    assert first.stdout == second.stdout == done.stdout
-    after = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
-    assert before == after
-    refused = command(GCN, *SHORT, f"--workdir={path}")
-    assert refused.returncode == 2 and "holds a run (finished)" in refused.stderr
-
-
-def killed_often(path, moments, words):
-    """Runs the command, stopped by the signals at the moments given, then to its end."""
-    for sig, wait in moments:
-        resume = ["--resume"] if (path / "config.json").exists() else []
-        process = subprocess.Popen(
-            [sys.executable, "train.py", *words, f"--workdir={path}", *resume],
-            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        deadline = time.monotonic() + 120
-        rows = len(read_rows(path))
-        while len(read_rows(path)) <= rows and process.poll() is None:  # it has begun to train
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        time.sleep(wait)
-        process.send_signal(sig)
-        code = process.wait()
-        assert code in (0, {"KILL": -9, "TERM": 143, "INT": 130}[sig.name[3:]])
-    resume = ["--resume"] if (path / "config.json").exists() else []
-    assert command(*words, f"--workdir={path}", *resume).returncode == 0
-
-
-def assert_same_outcome(one, other):
-    assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
-    summaries = [read_json(path / "summary.json") for path in (one, other)]
-    for summary in summaries:
-        for name in TIMES:
-            summary.pop(name)
-    assert summaries[0] == summaries[1]
-    arrays = [np.load(path / "outputs.npz") for path in (one, other)]
-    assert set(arrays[0]) == set(arrays[1])
-    for name in arrays[0]:
-        np.testing.assert_array_equal(arrays[0][name], arrays[1][name])
-
-
-def test_killed_runs_end_as_undisturbed_ones(tmp_path):  # CKPT-1
-    words = [GCN, "--config.steps=600", "--config.seeds=2", "--config.save=0"]
-    assert command(*words, f"--workdir={tmp_path / 'whole'}").returncode == 0
-    rng = random.Random(0)
-    signals = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
-    killed_often(tmp_path / "killed", [(s, rng.uniform(0, 1)) for s in signals], words)
-    assert_same_outcome(tmp_path / "whole", tmp_path / "killed")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_ten_kills_of_gat(tmp_path):  # RESUME-1, CKPT-1
-    words = [GAT, "--config.seeds=2", "--config.save=0"]
-    assert command(*words, f"--workdir={tmp_path / 'whole'}").returncode == 0
-    rng = random.Random(0)
-    signals = [signal.SIGKILL, signal.SIGTERM] * 5
-    killed_often(tmp_path / "killed", [(s, rng.uniform(0, 2)) for s in signals], words)
-    assert_same_outcome(tmp_path / "whole", tmp_path / "killed")
