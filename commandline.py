@@ -14,7 +14,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from configs.check import nearest
-from results.run import ENDED, flat, status
+from results.files import ENDED, flat, status
 
 CONFIG = config_flags.DEFINE_config_file(
     "config", help_string="The experiment: a file in configs/."
@@ -69,17 +69,31 @@ def complaints(*kinds: type[Exception]) -> Iterator[None]:
 def parse(argv: list[str]) -> list[str]:
     """absl's flags_parser: every mistake on the command line is one line."""
     sys.stdout, sys.stderr = Heedless(sys.stdout), Heedless(sys.stderr)
-    line = re.sub(r"\0(--?config)\0", r"\0\1=", "\0".join(argv))  # a file may be a word of its own
-    line = re.sub(r"\0--?config=[^\0]*", lambda m: m[0].replace("\\", "/"), line)
-    words = line.split("\0")
+    words: list[str] = []
+    for word in argv:
+        if words and re.fullmatch("--?config", words[-1]):  # its file is a word of its own
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
     if {"-h", "--help"} & set(words):
         app.usage(shorthelp=True, writeto_stdout=True, exitcode=0)
-    for file in re.findall(r"\0--?config=([^\0]*)", line):
-        _check_names(file, re.findall(r"\0--?(?:no)?config\.([\w.]+)", line))
+    settings: dict[str, Any] = {}
+    for i, word in enumerate(words):
+        if re.match("--?config=", word):
+            words[i] = word.replace("\\", "/")
+            settings = _settings(words[i].partition("=")[2])
+    for name in re.findall(r"\0--?(?:no)?config\.([\w.]+)", "\0".join(words)) if settings else ():
+        if any(setting.startswith(f"{name}.") for setting in settings):
+            stop(f"--config.{name}: override single fields, not a whole section")
+        if name not in settings:
+            stop(f"--config.{name}: the file has no such setting; {nearest(name, settings)}")
     try:
         rest = flags.FLAGS(words)
     except Exception as e:  # absl has one kind for its own, ml_collections several
-        stop(e)
+        kinds = [
+            type(settings[n]) for n in re.findall(r"config\.([\w.]+)", str(e)) if n in settings
+        ]
+        stop(f"{e}" + (f": expected {kinds[0].__name__}" if kinds else ""))
     if rest[1:]:
         stop(f"unexpected argument {rest[1]!r}: settings are written --config.NAME=VALUE")
     for name, value in overrides().items():
@@ -90,23 +104,20 @@ def parse(argv: list[str]) -> list[str]:
     return rest
 
 
-def _check_names(file: str, names: Sequence[str]) -> None:
-    """Stops with what is wrong with a config's file, or with the name of a setting."""
+def _settings(file: str) -> dict[str, Any]:
+    """All settings of a config's file, flat; stops with what is wrong with the file."""
     if not Path(file).is_file():
-        there = [str(p) for p in Path("configs").glob("*.py") if "get_config" in p.read_text()]
-        stop(f"--config={file}: no such file; {nearest(file, there)}")
+        there = [p for p in Path("configs").glob("*.py") if "get_config" in p.read_text("utf-8")]
+        hint = nearest(file, map(str, there)) if there else "run it from the folder of train.py"
+        stop(f"--config={file}: no such file; {hint}")
     try:
         config = runpy.run_path(file)["get_config"]()
         if not isinstance(config, ConfigDict):
             raise TypeError(f"get_config() returns {config!r:.40}, expected a ConfigDict")
-        settings = flat(config.to_dict())
+        return flat(config.to_dict())
     except Exception as e:
-        stop(f"--config={file}: {type(e).__name__}: {e}")
-    for name in names:
-        if any(setting.startswith(f"{name}.") for setting in settings):
-            stop(f"--config.{name}: override single fields, not a whole section")
-        if name not in settings:
-            stop(f"--config.{name}: there is no such setting; {nearest(name, settings)}")
+        why = re.sub(r" Other fields present.*?(?=Did you|$)", " ", str(e).replace("\\n", " "))
+        stop(f"--config={file}: {type(e).__name__}: {why}")
 
 
 def _check_modes(given: Mapping[str, Any]) -> None:
@@ -136,8 +147,9 @@ def workdir(root: Path = Path("results")) -> Path:
         return Path(flags.FLAGS.workdir)
     words = ",".join(f"{name}={value}" for name, value in overrides().items())
     slug = re.sub(r"[^\w=.,+-]", "_", words) or "default"
-    if len(slug) > 120:  # as long as a file system's names may be, and still one for each
-        slug = f"{slug[:100]}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    if len(slug.encode()) > 120:  # as long as a file system's names may be, and still one for each
+        start = slug.encode()[:100].decode(errors="ignore")
+        slug = f"{start}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     folders = [root / config_file().stem / slug]
     while status(folders[-1]) != "absent":
         folders.append(folders[0].with_name(f"{slug}-{len(folders) + 1}"))
@@ -159,12 +171,20 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
         "file": file,
         "overrides": overrides(),
         "command": shlex.join(["python", "train.py", f"--config={file}", *changed]),
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "code": code(),
         "data": task.about,
-        "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}, {cpus()} CPUs",
+        "device": f"{jax.device_count()} {jax.devices()[0].device_kind}, {cpus()} CPUs",
         "versions": {"python": sys.version.split()[0], **versions},
         "config": json.loads(json.dumps(config.to_dict())),
     }
+
+
+def code() -> str:
+    """A hash of all code that a run's numbers depend on: models, data and what trains them."""
+    home = Path(__file__).parent
+    files = sorted([*home.glob("*.py"), *home.glob("models/*.py"), *home.glob("data/*.py")])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def configure_jax() -> None:

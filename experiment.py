@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 
 import configs.check
 import optimizer
-from configs.check import SettingError, nearest
+from configs.check import SettingError, check_type, nearest
 from data.task import Mean, Task, lower_is_better
 from models.dropout import counter_key
 
@@ -61,6 +61,8 @@ def setup(config: ConfigDict) -> tuple[nn.Module, Task]:
     configs.check.check(config)
     optimizer.check(config.optimizer)
     task = build(data, config.task, "task")
+    if missing := {"dataset", "split", "checksum"} - set(task.about):
+        raise ValueError(f"task {config.task.name}: its `about` lacks {', '.join(sorted(missing))}")
     return build(models, config.model, "model", **task.dims), task
 
 
@@ -80,9 +82,7 @@ def build(namespace: Any, spec: Mapping[str, Any], section: str, **known: Any) -
         if key not in free:
             hint = nearest(key, free)
             raise SettingError(f"{section}.{key} is no field of {spec['name']}: {hint}")
-        kind = takes[key].annotation
-        if kind in (bool, int, float, str) and type(value) not in (kind, {float: int}.get(kind)):
-            raise SettingError(f"{section}.{key} = {value!r}: expected {kind.__name__}")
+        check_type(f"{section}.{key}", value, takes[key].annotation)
     return make(**fields, **{key: value for key, value in known.items() if key in takes})
 
 
@@ -186,7 +186,7 @@ def evaluate(
 
 
 def validate(config: ConfigDict, model: nn.Module, task: Task, state: State) -> tuple[State, dict]:
-    """A validation: its metrics, and the state with what they say is best. None without one."""
+    """A validation, if there is one: its metrics, and the state with what they say is best."""
     if not config.evaluate:
         return state, {}
     split = config.select.split
@@ -214,7 +214,8 @@ def select(config: ConfigDict, state: State, metrics: Mapping[str, Array]) -> St
     now = (state.step, *((state.params, statistics(state.vars)) if keep else ((), ())))
     step, params, vars = choose(every, now, (best.step, best.params, best.vars))
     misses = jnp.where(some, 0, best.misses + state.live)
-    out = state.live & (config.patience > 0) & (misses >= config.patience)
+    first = state.step <= config.evaluate  # may miss, if it is not finite, but not end a run
+    out = state.live & (config.patience > 0) & (misses >= config.patience) & ~first
     stopped_at = jnp.where(out, state.step, best.stopped_at)
     best = Best(values, step, params, vars, misses, stopped_at, best.failed_at)
     return state._replace(best=best)

@@ -125,13 +125,13 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
         "live": live,  # when the chunk began
         "step": jnp.where(ended > 0, ended, state.step),
         "learning_rate": state.hyper["learning_rate"] * rate,
-        "metrics": {"train": means, "validation": metrics},
+        "metrics": {"train": means, config.select.split: metrics},
     }
 
 
 def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, Any]:
-    """What came out, with the parameters that were kept, all [R]: the metrics of every split and
-    how many examples they are of; targets, mask and outputs of the test split, in order."""
+    """With the parameters that are tested, all [R]: the metrics of every split and how many
+    examples they are of; targets, mask and outputs of the test split, in order."""
 
     def one(state):
         found = {}

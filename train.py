@@ -7,6 +7,11 @@ python train.py --evaluate=DIR                              # test a finished ru
 """
 
 import signal
+
+if __name__ == "__main__":  # at once: while it is imported, jax would swallow a Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -23,13 +28,15 @@ import population
 from experiment import State
 from population import Program
 from results import report
-from results.run import DamagedError, Folder, Row, read_run
+from results.files import FolderError, Row, read_run
+from results.run import Folder
 
 flags.DEFINE_string("workdir", None, "The run's folder; by default one under results/.")
 flags.DEFINE_bool("resume", False, "Go on with the unfinished run in the folder.")
 flags.DEFINE_bool("overwrite", False, "Begin anew in a folder that holds a run.")
 flags.DEFINE_bool("dry_run", False, "Print config, parameters, shapes and cost; write nothing.")
 flags.DEFINE_string("evaluate", None, "Test the run in this folder again; change nothing.")
+flags.declare_key_flag("config")  # commandline.py's, for --help to show
 FLAGS = flags.FLAGS
 
 
@@ -38,8 +45,8 @@ def fit(
 ) -> tuple[State, dict[str, float]]:
     """Trains a population in its folder, from the folder's checkpoint if there is one.
 
-    Every `config.every` steps new rows are recorded and handed to `stop`, which may end it there.
-    Returns the state, saved, and the seconds it took to compile and to train.
+    Every `config.every` steps new rows are recorded and handed to `stop`; training ends there if it
+    returns true. Returns the state, saved, and the seconds it took to compile and to train.
     """
     config, task = program.config, program.task
     began = time.monotonic()
@@ -87,10 +94,12 @@ def train(config: ConfigDict) -> int:
         return 0
     with commandline.complaints(ValueError, OSError):
         if FLAGS.resume and Folder.is_done(path, about):
+            print(f"{path}: nothing is left to do", file=sys.stderr)
             return ended(read_run(path)[1], path)
         folder = Folder.open(path, about, FLAGS.resume, FLAGS.overwrite)
-    progress = report.Progress(config.steps, config.select.metrics, sys.stderr)
-    with commandline.complaints(DamagedError), folder:
+    print(f"{path}: compiling, then up to {config.steps} steps", file=sys.stderr)
+    progress = report.Progress(config.steps, config.select, sys.stderr)
+    with commandline.complaints(FolderError, OSError), folder:
         with commandline.interrupts() as asked:
 
             def stop(rows):
@@ -100,7 +109,8 @@ def train(config: ConfigDict) -> int:
             state, seconds = fit(program, folder, stop)
         progress.close()
         if asked:
-            print(f"saved; go on with --resume --workdir={path}", file=sys.stderr)
+            again = f"{folder.about['command']} --resume --workdir={shlex.quote(str(path))}"
+            print(f"saved; go on with: {again}", file=sys.stderr)
             return 128 + asked[0]
         cost = {"seconds": seconds, "peak_memory": report.peak_memory()}
         summary, outputs = conclude(program, state, folder.about, cost)
@@ -118,8 +128,11 @@ def evaluate(path: Path) -> int:
         model, task = experiment.setup(config)
         if task.about != about["data"]:
             raise ValueError(f"{path}: the data is {task.about}, the run's is {about['data']}")
+        if about["code"] != commandline.code():
+            print("the code has changed since: the numbers may have too", file=sys.stderr)
         program = population.trace(config, model, task)
-        state = Folder(path, readonly=True).restore(program.shapes)
+        with Folder(path, readonly=True) as folder:
+            state = folder.restore(program.shapes)
     cost = {name: summary[name] for name in ("seconds", "peak_memory")}
     return ended(conclude(program, state, about, cost)[0], path)
 
@@ -132,7 +145,6 @@ def ended(summary: Mapping[str, Any], path: Path) -> int:
 
 def main(argv: list[str]) -> None:
     commandline.configure_jax()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while there is nothing to save
     try:
         if FLAGS.evaluate:
             sys.exit(evaluate(Path(FLAGS.evaluate)))

@@ -23,13 +23,14 @@ NATURAL: Rule = (lambda v: v >= 0, "0 or more")
 SHARE: Rule = (lambda v: 0 <= v < 1, "0 or more and less than 1")
 RULES: dict[str, Rule] = {
     **dict.fromkeys("width depth heads out_heads splits accumulate".split(), POSITIVE),
-    **dict.fromkeys("steps every seeds".split(), POSITIVE),
+    **dict.fromkeys("steps every".split(), POSITIVE),
+    "seeds": (lambda v: 1 <= v <= 100_000, "1 to 100,000"),
     **dict.fromkeys("evaluate patience warmup together save seed l2 clip".split(), NATURAL),
     **dict.fromkeys("dropout attention_dropout value_dropout".split(), SHARE),
     "learning_rate": (lambda v: 0 < v < math.inf, "a positive number"),
     "drops": (lambda v: all(type(s) is int and 0 < s < LIMIT for s in v), "a tuple of steps"),
     "metrics": (lambda v: v and all(type(m) is str for m in v), "a tuple of names"),
-    "select.split": (lambda v: v in ("train", "validation", "test"), "train, validation or test"),
+    "select.split": (lambda v: v in ("validation", "test"), "'validation' or 'test'"),
     "keep": (lambda v: v in ("best", "last"), "'best' or 'last'"),
 }
 
@@ -44,19 +45,24 @@ def check(config: ConfigDict) -> None:
             raise SettingError(f"{name} = {value!r} needs validations, but evaluate = 0")
     part = "evaluate" if config.evaluate else "every"
     for name in ("steps", "every"):
-        if config[name] % config[part] and not name == part == "every":
+        if config[name] % config[part]:
             raise SettingError(
                 f"{name} = {config[name]}: expected a multiple of {part} = {config[part]}"
             )
 
 
+def check_type(name: str, value: Any, kind: Any) -> None:
+    """Raises SettingError unless a value is of a setting's type; a float may be a whole number."""
+    plain = kind in (bool, int, float, str, tuple, ConfigDict)  # others are not ours to judge
+    if plain and type(value) not in (kind, {float: int}.get(kind)):
+        raise SettingError(f"{name} = {value!r}: expected {kind.__name__}")
+
+
 def _check(section: ConfigDict, defaults: Mapping[str, Any], path: str) -> None:
     for key, default in defaults.items():
-        kinds = type(default), {float: int}.get(type(default))
         if key not in section:
             raise SettingError(f"the config has no {path + key!r}: make it with configs.base()")
-        if type(section[key]) not in kinds:
-            raise SettingError(f"{path}{key} = {section[key]!r}: expected {kinds[0].__name__}")
+        check_type(path + key, section[key], type(default))
     for key, value in section.items():
         name = path + key
         fine, expected = RULES.get(name) or RULES.get(key) or ANYTHING

@@ -4,7 +4,8 @@ python train.py --config=configs/gat_cora.py --config.seeds=100
 
 As the authors' code has it, not only the paper: a third dropout, on W h where it is mixed; L2 on
 every parameter, biases too; patience starts anew when loss or accuracy improves or is equalled,
-weights are kept when both are, and those are tested.
+weights are kept when both are, and those are tested. It allows 100,000 steps; the ten runs here end
+between 620 and 1,028.
 """
 
 from configs import base

@@ -2,7 +2,7 @@
 
 python train.py --config=configs/mlp_cora.py --config.seeds=100
 
-GCN's setting without the graph: what a paper's own words say about its field.
+GCN's setting without the graph, and with biases: what a paper's own words say about its field.
 """
 
 from configs import base

@@ -47,6 +47,9 @@ class Nodes:
         return jax.tree.map(lambda a: a[None], self._part(name, run))
 
     def score(self, outputs: Array, batch: Batch) -> dict[str, Mean]:
+        if outputs.shape != (*batch.targets.shape, self.classes):
+            wanted = [*batch.targets.shape, self.classes]
+            raise ValueError(f"the model gives outputs {list(outputs.shape)}, expected {wanted}")
         return classify(outputs, batch.targets, batch.mask)
 
     def measure(self, outputs: Array, batches: Batch) -> dict[str, Array]:
@@ -108,14 +111,14 @@ def nodes(
         ("rows", rows, rows.ndim == 1, "[nnz]", 0, count),
         ("columns", columns, columns.shape == (nnz,), f"[{nnz}]", 0, features),
         ("labels", labels, labels.ndim == 1, "[N]", -1, classes),
-        ("parts", parts, parts.shape[1:] == (count,), f"[P, {count}]", -1, len(PARTS)),
+        ("parts", parts, parts.shape == (len(parts) or 1, count), f"[P, {count}]", -1, len(PARTS)),
     ):
         if not (fits and np.issubdtype(array.dtype, np.integer)):
             raise ValueError(f"{name} {array.dtype}{list(array.shape)}: expected integers {shape}")
         _expect((array >= low) & (array < high), array, name, f"{low} to {high - 1}")
-    if values.shape != (nnz,):
+    if values.shape != (nnz,) or values.dtype.kind not in "biuf":
         raise ValueError(f"values {values.dtype}{list(values.shape)}: expected numbers [{nnz}]")
-    _expect(np.isfinite(values), values, "values", "a finite number")
+    _expect(np.abs(values) < 3.4e38, values, "values", "a finite number (of 32 bits)")
     once = np.zeros(len(edges), bool)
     once[np.unique(np.sort(edges), axis=0, return_index=True)[1]] = True  # where a pair is first
     _expect(once, edges, "edges", "each pair once")

@@ -35,7 +35,7 @@ def read(dataset: str) -> Planetoid:
     """The FEATURES of "citeseer" or "cora", prepared on first use; errors as in `source.load`."""
     builders = {builder.name: builder for builder in (CiteSeer, Cora)}
     if dataset not in builders:
-        raise ValueError(f"unknown dataset {dataset!r}: there are {', '.join(builders)}")
+        raise ValueError(f"task.dataset = {dataset!r}: expected {' or '.join(builders)}")
     builder = builders[dataset]
     [graph] = source.load(builder, "full")
     return Planetoid(**graph, checksum=builder.checksum())
@@ -138,4 +138,6 @@ class CiteSeer(Builder):
 
     def graph(self):
         url = f"{URL}/raw/master/data/ind.citeseer."
-        return parse({p: source.locate("planetoid", url + p, s) for p, s in self.SHA256.items()})
+        every = f"{url}{{{','.join(PARTS)}}}"
+        files = self.SHA256.items()
+        return parse({p: source.locate("planetoid", url + p, sha, every) for p, sha in files})

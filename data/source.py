@@ -36,10 +36,11 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def locate(folder: str, url: str, digest: str) -> Path:
+def locate(folder: str, url: str, digest: str, every: str = "") -> Path:
     """The path of a published file: in that folder of LINEAGE_DATA, or else downloaded, once.
 
-    OSError if it cannot be had, ValueError if its bytes are not what was published.
+    OSError if it cannot be had, ValueError if its bytes are not what was published. `every` is the
+    address of all files of its kind, {a,b,c}, for who has to save them by hand.
     """
     data, file = os.environ.get("LINEAGE_DATA"), Path(folder, url.rpartition("/")[2])
     path = Path(data or "", file).expanduser()
@@ -51,7 +52,7 @@ def locate(folder: str, url: str, digest: str) -> Path:
             except (OSError, http.client.HTTPException) as error:
                 raise OSError(
                     f"{file} is not in LINEAGE_DATA ({data or 'not set'}) and cannot be downloaded "
-                    f"({error}): save {url} as {file} in a folder and set LINEAGE_DATA to it"
+                    f"({error}): save {every or url} in FOLDER/{folder} and set LINEAGE_DATA=FOLDER"
                 ) from error
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)

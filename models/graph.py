@@ -157,7 +157,8 @@ class Sparse(_Kind):
         return q[self.receivers]
 
     def _sum(self, edges: Array) -> Array:
-        return jax.ops.segment_sum(wide(edges), self.receivers, self.shape[0]).astype(edges.dtype)
+        total = jax.ops.segment_sum(wide(edges), self.receivers, self.shape[0])
+        return total.astype(jnp.promote_types(edges.dtype, jnp.int32))  # small integers stay wide
 
     def _max(self, edges: Array) -> Array:
         return jax.ops.segment_max(edges, self.receivers, self.shape[0])
@@ -215,8 +216,9 @@ def _divide(total: Array, count: Array, like: Array) -> Array:
 
 
 def wide(x: Array) -> Array:
-    """Half precision as float32, in which its sums and exponentials are taken."""
-    return x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+    """Numbers of fewer than 32 bits as float32 or int32, in which sums of them are taken."""
+    kind = jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32
+    return x.astype(kind) if x.dtype.itemsize < 4 else x
 
 
 def _square(shape: tuple[int, ...]) -> int:

@@ -10,8 +10,8 @@ from models.graph import Graph, Matrix
 class MLP(nn.Module):
     """Node classifier: x [N, F] or a sparse Matrix -> logits [N, out].
 
-    As in Kipf & Welling 2017: a GCN without neighbours, but with biases. It takes a graph, and
-    ignores it, so that every node classifier is called alike.
+    The baseline of Kipf & Welling 2017: a GCN without neighbours, here with biases, which their
+    code leaves out. A graph is taken and ignored, so that all node classifiers are called alike.
     """
 
     out: int

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from results.run import Facts, Row, flat, number
+from results.files import Facts, Row, flat, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
 SAME = ("seed", "seeds", "save", "together")
@@ -163,9 +163,9 @@ def operations(facts: Facts) -> str:
 class Progress:
     """A line that is written over on a terminal, and every ten seconds a new one elsewhere."""
 
-    def __init__(self, steps: int, metrics: Sequence[str], out: TextIO):
+    def __init__(self, steps: int, select: Facts, out: TextIO):
         self._steps, self._out, self._terminal = steps, out, out.isatty()
-        self._means = [("train", "loss"), *(("validation", metric) for metric in metrics)]
+        self._means = {"train": ["loss"], select["split"]: select["metrics"]}
         self._first: tuple[int, float] | None = None  # step and time of the first rows seen
         self._shown = -math.inf
 
@@ -175,13 +175,18 @@ class Progress:
             return
         step = max(row["step"] for row in rows)
         self._first, self._shown = self._first or (step, now), now
-        words = [f"step {step}/{self._steps}", f"{sum(r['split'] == 'train' for r in rows)} live"]
-        for split, metric in self._means:
-            found = [r[metric] for r in rows if r["split"] == split and r[metric] is not None]
-            words += [f"{split} {metric} {np.mean(found):.4f}"] if found else []
+        words = [f"step {step}/{self._steps}"]
         if step > self._first[0]:
             pace = (step - self._first[0]) / (now - self._first[1])
-            words += [f"{pace:.1f} steps/s", f"{(self._steps - step) / pace:.0f} s left at most"]
+            left = (self._steps - step) / pace
+            words += [f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"]
+            words += [f"{pace:.1f} steps/s"]
+        for split, metrics in self._means.items():
+            found = {m: [r[m] for r in rows if r["split"] == split] for m in metrics}
+            finite = {m: [v for v in values if v is not None] for m, values in found.items()}
+            means = [f"{m} {np.mean(values):.4f}" for m, values in finite.items() if values]
+            words += [" ".join([split, *means])] if means else []
+        words.append(f"{sum(row['split'] == 'train' for row in rows)} runs live")
         line = "  ".join(words)
         if self._terminal:
             line = "\r\x1b[K" + line[: shutil.get_terminal_size().columns - 1]

@@ -14,38 +14,24 @@ time that training had taken when it was written, summed over all sittings.
 
 import contextlib
 import functools
+import hashlib
 import io
-import json
-import operator
 import os
 import shutil
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-Row = dict[str, Any]
-Facts = Mapping[str, Any]
+from results import files
+from results.files import Facts, FolderError, Row, say
+
 FREE = ("steps", "save", "expected.")  # what a resume may change
-LOCK = ".lock"
-ENDED = ("finished", "failed")
-
-# What these files have to say, whoever reads them.
-ROW = "step split seconds".split()
-ABOUT = "experiment command date device overrides versions config.steps config.every".split()
-ABOUT += "data.dataset data.split data.checksum".split()
-SUMMARY = "status experiment system data.dataset data.split changed tested n runs".split()
-SUMMARY += "parameters flops_per_step peak_memory seconds.compile seconds.train".split()
-SUMMARY += [f"expected.{name}" for name in ("metric", "value", "std", "low", "high", "source")]
-
-
-class DamagedError(ValueError):
-    """A file of a run cannot be read, or lacks what it has to say. The message names the file."""
+SEAL = "sha256"  # in a checkpoint: Orbax reads data with a flipped bit as it is
 
 
 class Folder(contextlib.ExitStack):
@@ -59,7 +45,7 @@ class Folder(contextlib.ExitStack):
         if not readonly:
             path.mkdir(parents=True, exist_ok=True)
             try:
-                self.enter_context(FileLock(path / LOCK, blocking=False))
+                self.enter_context(FileLock(path / files.LOCK, blocking=False))
             except Timeout:
                 raise ValueError(f"{path} is in use by another process") from None
 
@@ -69,16 +55,15 @@ class Folder(contextlib.ExitStack):
 
         Raises ValueError if a run would be lost, or go on with other settings or data.
         """
-        known = status(path)
+        known = files.status(path)
         if known == "foreign":
             raise ValueError(f"--workdir={path} holds files that are no run's: name another folder")
         if resume:
             old, _ = _same_run(path, about)
-            for name in ("versions", "device"):
+            for name in ("versions", "device", "code"):
                 if about[name] != old[name]:
-                    say(f"{name} changed: the numbers will be close, not equal bit for bit")
+                    say(f"{name} changed since the run began: the numbers may change too")
             about = {**about, "date": old["date"]}
-            read_rows(path)  # a damaged record is an error before anything is changed
         elif known != "absent" and not overwrite:
             raise ValueError(f"{path} holds a run ({known}): say --resume or --overwrite")
         folder = cls(path)
@@ -87,7 +72,7 @@ class Folder(contextlib.ExitStack):
             shutil.rmtree(path / "checkpoints", ignore_errors=True)
             for ours in (path / "metrics.jsonl", path / "outputs.npz", *path.glob("events.*")):
                 ours.unlink(missing_ok=True)
-        write_json(path / "config.json", about)
+        files.write_json(path / "config.json", about)
         return folder
 
     @classmethod
@@ -98,11 +83,11 @@ class Folder(contextlib.ExitStack):
 
     @functools.cached_property
     def about(self) -> dict[str, Any]:
-        return read_json(self.path / "config.json", ABOUT)
+        return files.read_json(self.path / "config.json", files.ABOUT)
 
     def append(self, rows: Sequence[Row]) -> None:
         with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json_lines(rows))
+            file.write(files.json_lines(rows))
         self._show(rows)
 
     def save(self, step: int, state: Any, every: float = 0.0) -> None:
@@ -113,7 +98,12 @@ class Folder(contextlib.ExitStack):
 
         with open(self.path / "metrics.jsonl", "a") as file:
             os.fsync(file.fileno())
-        self._checkpoints.save(step, args=ocp.args.StandardSave(state))
+        try:
+            self._checkpoints.save(step, args=ocp.args.StandardSave(state))
+        except ValueError as e:  # Orbax's word for a disk that is full
+            raise OSError(f"{self.path}: checkpoint {step} cannot be written: {e}") from e
+        checkpoint = self.path / "checkpoints" / str(step)
+        files.write(checkpoint / SEAL, digest(checkpoint))
         self._saved_at, self._saved_step = time.monotonic(), step
 
     def restore(self, like: Any) -> Any:
@@ -126,13 +116,21 @@ class Folder(contextlib.ExitStack):
         steps = sorted(self._checkpoints.all_steps(), reverse=True)
         for i, step in enumerate(steps):
             try:
+                checkpoint = self.path / "checkpoints" / str(step)
+                seal = checkpoint / SEAL  # absent if the run was killed before it was written
+                if seal.exists() and seal.read_text() != digest(checkpoint):
+                    raise FolderError("its bytes are not those that were saved")
                 with contextlib.redirect_stderr(io.StringIO()):  # of a damaged file it prints pages
-                    state = self._checkpoints.restore(step, args=ocp.args.StandardRestore(like))
+                    saved = self._checkpoints.item_metadata(step)
+                    if fits := shapes(saved) == shapes(like):
+                        state = self._checkpoints.restore(step, args=ocp.args.StandardRestore(like))
             except Exception as e:  # Orbax raises another type for every part that is damaged
                 if self._readonly:
-                    raise DamagedError(f"checkpoint {step} of {self.path} cannot be read") from e
-                say(f"checkpoint {step} is damaged ({type(e).__name__}): taking the one before")
+                    raise FolderError(f"checkpoint {step} of {self.path} cannot be read") from e
+                say(f"checkpoint {step} is damaged and passed over ({type(e).__name__})")
                 continue
+            if not fits:
+                raise FolderError(f"{self.path}: the state saved is of another model or optimizer")
             for damaged in steps[:i]:
                 self._checkpoints.delete(damaged)
             if not self._readonly:
@@ -140,13 +138,14 @@ class Folder(contextlib.ExitStack):
             self._saved_step = step
             return state
         if steps or self._readonly:
-            raise DamagedError(f"{self.path}: no checkpoint can be read; --overwrite starts anew")
+            hint = "" if self._readonly else "; --overwrite starts anew"
+            raise FolderError(f"{self.path}: no checkpoint can be read{hint}")
         self._cut(0)
         return None
 
     def finish(self, summary: Facts, outputs: Facts) -> None:
         np.savez_compressed(self.path / "outputs.npz", **outputs)
-        write_json(self.path / "summary.json", summary)  # last: it says that all is there
+        files.write_json(self.path / "summary.json", summary)  # last: it says that all is there
 
     @functools.cached_property
     def _checkpoints(self) -> Any:
@@ -155,7 +154,9 @@ class Folder(contextlib.ExitStack):
         kept = {"max_to_keep": 2, "cleanup_tmp_directories": True, "read_only": self._readonly}
         options = ocp.CheckpointManagerOptions(**kept, enable_async_checkpointing=False)
         path = (self.path / "checkpoints").absolute()
-        return self.enter_context(ocp.CheckpointManager(path, options=options))
+        # The kind is told, since a guess from a damaged checkpoint would hold for all.
+        kind = ocp.StandardCheckpointHandler()
+        return self.enter_context(ocp.CheckpointManager(path, options=options, item_handlers=kind))
 
     @functools.cached_property
     def _events(self) -> Any:
@@ -165,12 +166,12 @@ class Folder(contextlib.ExitStack):
 
     def _cut(self, step: int) -> None:
         """Drops the rows after `step`, and a last one that was half written."""
-        kept = [row for row in read_rows(self.path) if row["step"] <= step]
+        kept = [row for row in files.read_rows(self.path) if row["step"] <= step]
         last = kept[-1] if kept else {"step": 0, "seconds": 0.0}
         self.seconds = last["seconds"]
         if step - last["step"] >= min(step or 1, self.about["config"]["every"]):  # a whole chunk
             say(f"{self.path}: the rows from step {last['step'] + 1} to {step} are missing")
-        write(self.path / "metrics.jsonl", json_lines(kept))
+        files.write(self.path / "metrics.jsonl", files.json_lines(kept))
         for events in self.path.glob("events.*"):
             events.unlink()
         self._show(kept)
@@ -189,10 +190,13 @@ class Folder(contextlib.ExitStack):
 
 def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `read_run` finds; raises ValueError unless it has these settings and this data."""
-    old, summary = read_run(path)
+    old, summary = files.read_run(path)
     if not old:
         raise ValueError(f"--resume: there is no run in {path}")
-    was, now = (flat({**it["config"], "data": it["data"]}) for it in (old, about))
+    was, now = (files.flat({**it["config"], "data": it["data"]}) for it in (old, about))
+    reached = max((row["step"] for row in files.read_rows(path)), default=0)
+    if about["config"]["steps"] < reached:
+        raise ValueError(f"--resume: steps = {about['config']['steps']}, but the run has {reached}")
     for name in sorted(now | was):
         one, other = now.get(name), was.get(name)
         if one != other and not name.startswith(FREE):
@@ -200,78 +204,17 @@ def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]
     return old, summary
 
 
-def status(path: Path) -> str:
-    """ "absent" (or empty), "foreign" (other files), "damaged", "unfinished", or as it ended."""
-    try:
-        about, summary = read_run(path)
-    except DamagedError:
-        return "damaged"
-    if about:
-        return summary.get("status", "unfinished")
-    empty = not path.exists() or path.is_dir() and {p.name for p in path.iterdir()} <= {LOCK}
-    return "absent" if empty else "foreign"
+def digest(folder: Path) -> str:
+    """The SHA-256 of all files in a folder, names and contents, but for the seal that holds it."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != SEAL)
+    parts = (
+        str(p.relative_to(folder)).encode() + hashlib.sha256(p.read_bytes()).digest() for p in files
+    )
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def read_run(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A folder's config.json, {} if no run is there, and summary.json, {} until it has ended."""
-    files = path / "config.json", path / "summary.json"
-    about = read_json(files[0], ABOUT) if files[0].exists() else {}
-    if not about or not files[1].exists():
-        return about, {}
-    metric = read_json(files[1], SUMMARY)["expected"]["metric"]
-    return about, read_json(files[1], [f"splits.test.{metric}.values"])
+def shapes(tree: Any) -> list[str]:
+    """The shapes and types of a tree's arrays, whatever the containers that hold them."""
+    import jax
 
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a run folder; a last line that was half written is left out."""
-    file = path / "metrics.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-    whole = (line for line in lines if line.endswith(b"\n"))
-    return [parse(line, ROW, f"{file}, line {i}") for i, line in enumerate(whole, 1)]
-
-
-def read_json(path: Path, names: Sequence[str] = ()) -> Any:
-    return parse(path.read_bytes(), names, str(path))
-
-
-def parse(text: bytes, names: Sequence[str], source: str) -> Any:
-    """The content of a JSON text. Raises DamagedError unless it has these names ("data.split")."""
-    try:
-        found = json.loads(text)
-        for name in names:
-            functools.reduce(operator.getitem, name.split("."), found)
-        return found
-    except (ValueError, LookupError, TypeError) as e:
-        raise DamagedError(f"{source} is damaged: {type(e).__name__}: {e}") from e
-
-
-def write_json(path: Path, content: Any) -> None:
-    write(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def json_lines(items: Iterable[Any]) -> str:
-    return "".join(json.dumps(i, ensure_ascii=False, allow_nan=False) + "\n" for i in items)
-
-
-def write(path: Path, text: str) -> None:
-    """All or nothing: a reader never sees a half-written file."""
-    partial = path.with_name(f"{path.name}.tmp")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
-
-
-def number(value: Any) -> float | None:
-    """A float32 as JSON has it: the shortest decimal that means it; null if it is not finite."""
-    return float(str(np.float32(value))) if np.isfinite(value) else None
-
-
-def flat(config: Any, path: str = "") -> dict[str, Any]:
-    """{"model": {"heads": 8}} -> {"model.heads": 8}."""
-    if not isinstance(config, Mapping):
-        return {path: config}
-    parts = [flat(value, f"{path}.{key}".lstrip(".")) for key, value in config.items()]
-    return {name: value for part in parts for name, value in part.items()}
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    return sorted(f"{a.dtype} {a.shape}" for a in jax.tree.leaves(tree))

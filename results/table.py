@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from results import report
-from results.run import ENDED, json_lines, parse, read_run, say, status, write
+from results.files import ENDED, json_lines, parse, read_run, say, status, write
 
+FORMATS = ("markdown", "csv", "latex")
 Line = dict[str, Any]  # of published.jsonl, and of a table: what one configuration came to
 
 PAGE = """\
@@ -35,19 +36,24 @@ Parameters are those of one run, seconds the training of all. No number is typed
 CSV = ["task", "split", "experiment", "system", "changed", "metric", "mean", "std", "n", "failed"]
 CSV += ["parameters", "seconds", "tested", "date"]
 LINE = [*CSV, "command", "paper", "range"]  # what a line has to say
-MARKDOWN = str.maketrans({"|": r"\|"})
+MARKDOWN = str.maketrans({"|": r"\|", "\\": r"\\", "\n": " "})
 LATEX = str.maketrans(
-    {c: f"\\{c}" for c in "_%&#${}"} | {"±": r"$\pm$", "^": r"\^{}", "\\": r"\textbackslash{}"}
+    {c: f"\\{c}" for c in "_%&#${}"}
+    | {"±": r"$\pm$", "^": r"\^{}", "\\": r"\textbackslash{}", "\n": " "}
 )
 
 
 def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent) -> int:
     """The command. home: the folder of published.jsonl and the page. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m results.table")
-    parser.add_argument("paths", nargs="*", type=Path, metavar="DIR", help="of runs, or above")
+    parser.add_argument(
+        "paths", nargs="*", type=Path, metavar="DIR", help="run folders, or folders of them"
+    )
     parser.add_argument("--record", action="store_true", help="publish what these runs came to")
-    parser.add_argument("--check", action="store_true", help="are the numbers as expected?")
-    parser.add_argument("--format", choices=("markdown", "csv", "latex"), default="markdown")
+    parser.add_argument(
+        "--check", action="store_true", help="name the numbers outside their expected range"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="markdown", help="of what is printed")
     asked = parser.parse_args(words)
     try:
         lines = read(asked.paths, asked.record) if asked.paths else recorded(home)
@@ -76,7 +82,8 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
         for path in [config.parent for config in sorted(top.rglob("config.json"))] or [top]:
             if (state := status(path)) in ENDED:
                 about, summary = read_run(path)
-                what = [about["experiment"], about["data"], report.settings(about["config"])]
+                settings = report.settings(about["config"])
+                what = [about["experiment"], about["data"], about["code"], settings]
                 pools[json.dumps(what, sort_keys=True)].append(summary | about)
             elif strict:
                 raise ValueError(f"{path} is {state}: only finished runs are published")
@@ -103,7 +110,7 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
     changed = sorted(set.intersection(*(set(run["changed"]) for run in runs.values())))
     own = not changed  # the paper's number and the range are for the config's own settings
     paper = {name: expected[name] for name in ("value", "std", "source")}
-    kept = ("experiment", "system", "parameters", "tested", "versions", "device", "date")
+    kept = ("experiment", "system", "parameters", "tested", "versions", "device", "date", "code")
     return {name: newest[name] for name in kept} | {
         "task": data["dataset"],
         "split": data["split"],
@@ -129,10 +136,12 @@ def recorded(home: Path) -> list[Line]:
 def publish(lines: Sequence[Line], home: Path) -> None:
     """Puts lines into published.jsonl, where those of the same name were, and writes the page."""
     if len(set(map(label, lines))) < len(lines):
-        raise ValueError("a config was edited between these runs: publish those of one version")
+        raise ValueError(
+            "code or a config changed between these runs: publish those of one version"
+        )
     merged = {label(line): line for line in [*recorded(home), *lines]}
     every = sorted(merged.values(), key=label)
-    commands = [f"- {label(line)}, {line['date']}: `{line['command']}`\n" for line in every]
+    commands = [f"- {label(line)}, {line['date'][:10]}: `{line['command']}`\n" for line in every]
     write(home / "published.jsonl", json_lines(every))
     write(home / "README.md", f"{PAGE}\n{tables(every)}\n## Commands\n\n{''.join(commands)}")
     front = home.parent / "README.md"
@@ -180,15 +189,23 @@ def cells(line: Line) -> dict[str, str]:
 def tables(lines: Iterable[Line], latex: bool = False) -> str:
     """Markdown, or LaTeX for booktabs: one for each data set, split and metric."""
     texts, found, escapes = [], defaultdict(list), LATEX if latex else MARKDOWN
-    for line in sorted(lines, key=label):
-        found[line["task"], line["split"], line["metric"]].append(cells(line))
+    lines = sorted(lines, key=label)
+    for line in lines:  # code or a config may have changed between two of one name
+        alike = [other for other in lines if label(other) == label(line)]
+        date = {"date": line["date"] if len(alike) > 1 else ""}
+        found[line["task"], line["split"], line["metric"]].append(cells(line) | date)
     for (task, split, metric), rows in sorted(found.items()):
         title = f"{task}, {split} split: {metric}, mean ± sample standard deviation"
         head = [column for column in rows[0] if any(row[column] for row in rows)]  # no empty ones
         table = [head, *([row[column].translate(escapes) for column in head] for row in rows)]
         if latex:
             top, *body = (" & ".join(row) + r" \\" for row in table)
-            texts += [f"% {title}", r"\begin{tabular}{" + "l" * len(head) + "}", r"\toprule", top]
+            texts += [
+                f"% {title}; needs booktabs",
+                r"\begin{tabular}{" + "l" * len(head) + "}",
+                r"\toprule",
+                top,
+            ]
             texts += [r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
         else:
             table.insert(1, ["---"] * len(head))

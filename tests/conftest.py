@@ -1,4 +1,4 @@
-"""Four devices on one CPU, so that sharing runs out is tested; keep what is compiled."""
+"""Four devices on one CPU: the tests share runs out to them."""
 
 import os
 

@@ -1,4 +1,6 @@
-"""Random arrays and parameters, the same every time."""
+"""Random arrays and parameters, the same every time, and functions of them held equal."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -15,3 +17,30 @@ def filled(model, *inputs):
     leaves, tree = jax.tree.flatten(shapes)
     random = [normal(*leaf.shape, seed=i) / 2 for i, leaf in enumerate(leaves)]
     return {"params": jax.tree.unflatten(tree, random)}
+
+
+def close(actual, expected, tolerance=1e-5):
+    actual, expected = (np.asarray(x, np.float32) for x in (actual, expected))
+    np.testing.assert_allclose(actual, expected, tolerance, tolerance, equal_nan=False)
+
+
+def on(model, graph):
+    """A model on a graph: a function of its parameters and of node arrays."""
+    return lambda params, *nodes: model.apply(params, *nodes, graph)
+
+
+def pullback(function, *inputs):
+    """The function's value, and the gradients of its product with fixed random numbers."""
+    value, vjp = jax.vjp(function, *inputs)
+    return value, vjp(jax.tree.map(lambda x: normal(*x.shape, dtype=x.dtype, seed=9), value))
+
+
+def same(one, other, *inputs, tolerance=1e-5):
+    """Two functions have one value and one gradient, and feel every input. Returns both."""
+    run = jax.jit(lambda *inputs: [pullback(function, *inputs) for function in (one, other)])
+    found, expected = run(*inputs)
+    assert jax.tree.map(jnp.result_type, found) == jax.tree.map(jnp.result_type, expected)
+    jax.tree.map(functools.partial(close, tolerance=tolerance), found, expected)
+    for gradient in found[1]:
+        assert any(np.abs(leaf).max() > 1e-2 for leaf in jax.tree.leaves(gradient))
+    return found

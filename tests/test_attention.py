@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from draws import filled, normal
+from draws import close, filled, normal, on, same
 
 from models import GAT, GCN
 from models.attention import Attention, additive, cosine, dot
@@ -32,11 +32,6 @@ both = pytest.mark.parametrize("kind", KINDS)
 norms = pytest.mark.parametrize("norm", ["pre", "post"])
 
 
-def close(actual, expected, tolerance=1e-5):
-    actual, expected = (np.asarray(x, np.float32) for x in (actual, expected))
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
-
 @functools.partial(jax.jit, static_argnames="model")
 def forward(model, params, *inputs):
     return model.apply(params, *inputs)
@@ -50,21 +45,9 @@ def forward_and_weights(model, params, *inputs):
 
 
 @functools.partial(jax.jit, static_argnames="model")
-def pullback(model, params, graph, *nodes):
-    """The output, and the gradients of its product with fixed random numbers."""
-    value, vjp = jax.vjp(lambda params, *nodes: model.apply(params, *nodes, graph), params, *nodes)
-    return value, vjp(normal(*value.shape, seed=9))
-
-
-@functools.partial(jax.jit, static_argnames="model")
 def training(model, params, *inputs, seed=0):
     rngs = {"dropout": counter_key(jax.random.key(seed))}
     return model.apply(params, *inputs, train=True, rngs=rngs)
-
-
-def softmax(scores):
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
 
 
 def leaky(x):
@@ -83,51 +66,53 @@ class SelfAttention(nn.Module):
 
 def test_attention_is_the_same_on_a_mask_and_on_its_edges():
     """Of six nodes over five others."""
-    model, x, y, mask = Attention(WIDTH, HEADS), normal(NODES, 3), normal(5, 2), MASK[:, :5]
-    params = filled(model, x, y, Dense())
-    one, other = (pullback(model, params, make(mask), x, y) for make in KINDS.values())
-    jax.tree.map(close, one, other)
-    value, gradients = one
+    model, x, y = Attention(WIDTH, HEADS), normal(NODES, 3), normal(5, 2)
+    params, graphs = filled(model, x, y, Dense()), [make(MASK[:, :5]) for make in KINDS.values()]
+    value, gradients = same(*(on(model, graph) for graph in graphs), params, x, y)
     close(value[3], params["params"]["out"]["bias"])  # it hears nobody
     unfelt = gradients[0]["params"]["key"].pop("bias")  # a shift of all the scores
     close(unfelt, jnp.zeros_like(unfelt))
     assert all(np.abs(leaf).max() > 1e-2 for leaf in jax.tree.leaves(gradients))
 
 
+SCORES = {
+    "dot": dot,
+    "additive": lambda graph, q, k: additive(graph, q, k, jnp.ones(q.shape[-2:], q.dtype)),
+    "cosine": cosine,
+}
+scores = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+
+
+@scores
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("bfloat16", 2e-2)])
+def test_any_score_is_the_same_on_a_mask_and_on_its_edges(score, dtype, tolerance):
+    nodes = [normal(NODES, HEADS, WIDTH, dtype=dtype, seed=seed) for seed in range(3)]
+    attention = lambda graph: lambda q, k, v: graph.mix(graph.softmax(score(graph, q, k)), v)
+    same(*(attention(make(MASK)) for make in KINDS.values()), *nodes, tolerance=tolerance)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_dot_attention_is_jax_s_own(masked):
     """Save for receivers that hear nobody: JAX gives the mean of all values, a graph zeros."""
     q, k, v = (normal(3, n, HEADS, WIDTH, seed=n) for n in (NODES, 5, 5))
-    mask = jnp.asarray(np.random.default_rng(1).random((3, NODES, 5)) < 0.3) if masked else None
-    graph = Dense(mask)
+    mask = np.random.default_rng(1).random((3, NODES, 5)) < (0.3 if masked else 1)
+    graph, heard = Dense(jnp.asarray(mask) if masked else None), mask.any(-1)
 
-    @jax.jit
-    def run(q, k, v):
-        ours = lambda q, k, v: graph.mix(graph.softmax(dot(graph, q, k)), v)
-        theirs = lambda q, k, v: jax.nn.dot_product_attention(
-            q, k, v, mask=mask[:, None] if masked else None
-        )
-        heard = mask.any(-1)[..., None, None] if masked else True
-        cotangent = jnp.where(heard, normal(*q.shape, seed=9), 0)
-        pullbacks = [jax.vjp(f, q, k, v) for f in (ours, theirs)]
-        return [(value, vjp(cotangent)) for value, vjp in pullbacks]
+    def theirs(q, k, v):
+        mixed = jax.nn.dot_product_attention(q, k, v, mask=mask[:, None] if masked else None)
+        return jnp.where(heard[..., None, None], mixed, 0)
 
-    (ours, gradients), (theirs, expected) = run(q, k, v)
-    jax.tree.map(close, gradients, expected)
-    if masked:
-        deaf = ~mask.any(-1)
-        assert deaf.any()
-        np.testing.assert_array_equal(ours[deaf], 0)
-        ours, theirs = ours[~deaf], theirs[~deaf]
-    close(ours, theirs)
+    ours = lambda q, k, v: graph.mix(graph.softmax(dot(graph, q, k)), v)
+    value, _ = same(ours, theirs, q, k, v)
+    assert heard.all() != masked
+    np.testing.assert_array_equal(value[~heard], 0)
 
 
 @norms
 def test_a_transformer_is_a_graph_network_on_the_complete_graph(norm):
     model, x = Block(Attention(WIDTH, HEADS), hidden=7, norm=norm), normal(NODES, WIDTH)
-    params = filled(model, x, Dense())
     graphs = Dense(), sparse(np.ones((NODES, NODES), bool))
-    jax.tree.map(close, *(pullback(model, params, graph, x) for graph in graphs))
+    same(*(on(model, graph) for graph in graphs), filled(model, x, Dense()), x)
 
 
 @norms
@@ -137,7 +122,9 @@ def test_a_block_is_a_layer_of_a_transformer(norm):
     model = Block(Attention(WIDTH, HEADS), hidden=7, norm=norm)
     params = filled(model, x, Dense())
 
-    def layer(p, x):
+    def layer(params, x):
+        p = params["params"]
+
         def normed(p, x):
             mean, deviation = x.mean(-1, keepdims=True), x.std(-1, keepdims=True)
             return p["scale"] * (x - mean) / jnp.sqrt(deviation**2 + 1e-6) + p["bias"]
@@ -165,7 +152,7 @@ def test_a_block_is_a_layer_of_a_transformer(norm):
         x = normed(p["LayerNorm_0"], x + attend(x))
         return normed(p["LayerNorm_1"], x + think(x))
 
-    close(forward(model, params, x, Dense()), jax.jit(layer)(params["params"], x))
+    same(on(model, Dense()), layer, params, x)
 
 
 @both
@@ -185,34 +172,34 @@ def test_additive_scores_are_bahdanau_s(kind):
     w, u, v = normal(3, WIDTH, seed=3), normal(4, WIDTH, seed=4), normal(WIDTH, seed=5)
     graph = Dense() if kind == "dense" else sparse(np.ones((2, 5), bool))
 
-    @jax.jit
-    def run(q, k, h, v):
-        scores = additive(graph, q[:, None], k[:, None], v[None])
-        return scores, graph.mix(graph.softmax(scores), h[:, None])[:, 0]
+    def ours(s, h, w, u, v):
+        scores = additive(graph, (s @ w)[:, None], (h @ u)[:, None], v[None])
+        return scores.reshape(2, 5), graph.mix(graph.softmax(scores), h[:, None])[:, 0]
 
-    scores, context = run(s @ w, h @ u, h, v)
-    expected = [[v @ np.tanh(s[i] @ w + h[j] @ u) for j in range(5)] for i in range(2)]
-    close(scores.reshape(2, 5), expected)
-    close(context, softmax(np.array(expected)) @ h)
+    def theirs(s, h, w, u, v):
+        scores = [[v @ jnp.tanh(s[i] @ w + h[j] @ u) for j in range(5)] for i in range(2)]
+        return jnp.array(scores), jax.nn.softmax(jnp.array(scores)) @ h
+
+    same(ours, theirs, s, h, w, u, v)
 
 
 @both
 def test_additive_scores_are_gatv2_s(kind):
     """e_ij = a.LeakyReLU(W_l h_i + W_r h_j) on edges, per head."""
-    h, left, right = (
-        normal(NODES, 3),
-        normal(HEADS, 3, WIDTH, seed=1),
-        normal(HEADS, 3, WIDTH, seed=2),
-    )
-    graph, a = KINDS[kind](MASK), normal(HEADS, WIDTH, seed=3)
-    q, k = (jnp.einsum("nf,hfd->nhd", h, w) for w in (left, right))
-    scores = jax.jit(lambda *args: additive(graph, *args, leaky))(q, k, a)
-    h, left, right, a = map(np.asarray, (h, left, right, a))
-    for head in range(HEADS):
-        summed = (h @ left[head])[:, None] + h @ right[head]
-        expected = np.where(summed > 0, summed, 0.2 * summed) @ a[head]
-        actual = scores[..., head]
-        close(actual[MASK] if kind == "dense" else actual, expected[MASK])
+    left, right = (normal(HEADS, 3, WIDTH, seed=seed) for seed in (1, 2))
+    graph, h, a = KINDS[kind](MASK), normal(NODES, 3), normal(HEADS, WIDTH, seed=3)
+
+    def ours(h, left, right, a):
+        q, k = (jnp.einsum("nf,hfd->nhd", h, w) for w in (left, right))
+        scores = additive(graph, q, k, a, leaky)
+        return scores[MASK] if kind == "dense" else scores
+
+    def theirs(h, left, right, a):
+        summed = [(h @ left[head])[:, None] + h @ right[head] for head in range(HEADS)]
+        scores = [jnp.where(s > 0, s, 0.2 * s) @ a[head] for head, s in enumerate(summed)]
+        return jnp.stack(scores, -1)[MASK]
+
+    same(ours, theirs, h, left, right, a)
 
 
 @both
@@ -221,36 +208,37 @@ def test_gat_s_score_is_additive_with_one_feature(kind):
     model = GATLayer(WIDTH, HEADS)
     params = filled(model, x, graph)
 
-    @jax.jit
-    def run(p, x):
+    def additively(params, x):
+        p = params["params"]
         h = jnp.einsum("nf,fhd->nhd", x, p["kernel"])
         q, k = (
             jnp.einsum("nhd,dho->nho", h, p[f"{side}_kernel"]) + p[f"{side}_bias"][:, None]
             for side in ("receive", "send")
         )
-        return graph.softmax(additive(graph, q, k, jnp.ones((HEADS, 1)), leaky))
+        weights = graph.softmax(additive(graph, q, k, jnp.ones((HEADS, 1)), leaky))
+        return graph.mix(weights, h) + p["bias"], weights
 
-    _, weights = forward_and_weights(model, params, x, graph)
-    close(weights, run(params["params"], x))
+    layer = lambda params, x: forward_and_weights(model, params, x, graph)
+    same(layer, additively, params, x)
 
 
 @both
 def test_cosine_scores_address_memory_by_content(kind):
     """The NTM's content address: softmax of beta * cosine(key, row) over the rows, then a read."""
-    memory, keys, beta = normal(5, 3, seed=1), normal(2, 3, seed=2), np.array([0.5, 4.0])
+    memory, keys, beta = normal(5, 3, seed=1), normal(2, 3, seed=2), jnp.array([0.5, 4.0])
     graph = Dense() if kind == "dense" else sparse(np.ones((2, 5), bool))
 
-    @jax.jit
-    def run(beta, keys, memory):
+    def ours(beta, keys, memory):
         sharp = graph.pair(lambda q, k: q, beta[:, None], memory)
         weights = graph.softmax(sharp * cosine(graph, keys[:, None], memory[:, None]))
-        return weights, graph.mix(weights, memory[:, None])[:, 0]
+        return weights.reshape(2, 5), graph.mix(weights, memory[:, None])[:, 0]
 
-    weights, read = run(beta, keys, memory)
-    lengths = np.outer(np.linalg.norm(keys, axis=1), np.linalg.norm(memory, axis=1))
-    expected = softmax(beta[:, None] * (keys @ memory.T) / lengths)
-    close(weights.reshape(2, 5), expected)
-    close(read, expected @ memory)
+    def theirs(beta, keys, memory):
+        lengths = jnp.outer(*(jnp.linalg.norm(x, axis=1) for x in (keys, memory)))
+        weights = jax.nn.softmax(beta[:, None] * (keys @ memory.T) / lengths)
+        return weights, weights @ memory
+
+    same(ours, theirs, beta, keys, memory)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -267,7 +255,6 @@ def test_cosine_of_any_length(dtype):
 
 
 MODELS = {
-    "attention": SelfAttention(),
     "block": Block(Attention(WIDTH, HEADS), hidden=7),
     "gat": GAT(out=3, width=2, heads=2),
     "gcn": GCN(out=3, width=2),
@@ -279,31 +266,28 @@ models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_permuting_nodes_permutes_outputs(model):
     x, order = normal(NODES, WIDTH), np.random.default_rng(2).permutation(NODES)
     graph, permuted = sparse(MASK), sparse(MASK[order][:, order])
-    params = filled(model, x, graph)
-    close(forward(model, params, x[order], permuted), forward(model, params, x, graph)[order])
+    permute = lambda params, x: model.apply(params, x[order], permuted)
+    same(permute, lambda *inputs: on(model, graph)(*inputs)[order], filled(model, x, graph), x)
 
 
 @both
 @models
-def test_padding_changes_nothing(kind, model):
-    """Two more nodes that hear themselves and are heard by nobody, and edges that are not there."""
-    x, graph = normal(NODES, WIDTH), KINDS[kind](MASK)
-    params = filled(model, x, graph)
-    wide = np.pad(MASK, (0, 2))
-    wide[NODES:, NODES:] = True
-    padded = KINDS[kind](wide)
+def test_batching_and_padding_change_nothing(kind, model):
+    """Two graphs of six and two nodes as one graph, and edges that are not there."""
+    pair, joined = np.ones((2, 2), bool), np.pad(MASK, (0, 2))
+    joined[NODES:, NODES:] = pair
+    batch, x = KINDS[kind](joined), normal(NODES + 2, WIDTH)
     if kind == "sparse":
-        there = np.ones(len(padded.senders) + 3, bool)
-        there[-3:] = False
-        padded = Sparse(
-            jnp.append(padded.senders, jnp.array([NODES, 0, 1])),
-            jnp.append(padded.receivers, jnp.array([0, 1, 3])),
-            padded.shape,
-            jnp.asarray(there),
-        )
-    rubbish = 100 * normal(2, WIDTH, seed=8)
-    actual = forward(model, params, jnp.concatenate([x, rubbish]), padded)
-    close(actual[:NODES], forward(model, params, x, graph))
+        there = jnp.arange(len(batch.senders) + 3) < len(batch.senders)
+        senders = jnp.append(batch.senders, jnp.array([NODES, 0, 1]))
+        receivers = jnp.append(batch.receivers, jnp.array([0, 1, 3]))
+        batch = Sparse(senders, receivers, batch.shape, there)
+
+    def alone(params, x):
+        parts = (MASK, x[:NODES]), (pair, x[NODES:])
+        return jnp.concatenate([on(model, KINDS[kind](mask))(params, x) for mask, x in parts])
+
+    same(on(model, batch), alone, filled(model, x, batch), x)
 
 
 @pytest.mark.parametrize(
@@ -334,14 +318,7 @@ def test_a_norm_stands_before_or_after():
         Block(Attention(WIDTH, HEADS), hidden=7, norm="typo")
 
 
-SCORES = {
-    "dot": dot,
-    "additive": lambda graph, q, k: additive(graph, q, k, jnp.ones(q.shape[-2:], q.dtype)),
-    "cosine": cosine,
-}
-
-
-@pytest.mark.parametrize("score", SCORES)
+@scores
 def test_sentences_of_several_lengths_in_one_batch(score):
     """Lengths 2 and 5: not the least weight on padding, whatever the precision."""
     real = np.arange(5) < np.array([[2], [5]])
@@ -350,7 +327,7 @@ def test_sentences_of_several_lengths_in_one_batch(score):
 
     @jax.jit
     def run(q, k):
-        weights = graph.softmax(SCORES[score](graph, q, k))
+        weights = graph.softmax(score(graph, q, k))
         return weights, graph.mix(weights, k)
 
     expected, context = run(q, k)
@@ -365,10 +342,10 @@ def test_sentences_of_several_lengths_in_one_batch(score):
         close(mixed, context, 2e-2)
 
 
-@pytest.mark.parametrize("score", SCORES)
+@scores
 def test_attention_to_nobody_is_zero(score):
     graph, q, k = Dense(), normal(NODES, HEADS, WIDTH), normal(0, HEADS, WIDTH)
-    weights = graph.softmax(SCORES[score](graph, q, k))
+    weights = graph.softmax(score(graph, q, k))
     assert weights.shape == (NODES, 0, HEADS)
     np.testing.assert_array_equal(graph.mix(weights, k), jnp.zeros_like(q))
 

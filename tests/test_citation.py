@@ -27,7 +27,7 @@ def cache(tmp_path_factory):
 
 
 @each
-def test_public(dataset):
+def test_public(dataset):  # GDATA-7
     task = Citation(dataset)
     count, words, classes, edges, silent = DATASETS[dataset]
     assert task.features.shape == (count, words) and task.graph.shape == (count, count)
@@ -54,7 +54,7 @@ def test_public(dataset):
 
 
 @each
-def test_random(dataset):
+def test_random(dataset):  # GDATA-7
     task = Citation(dataset, "random", splits=3)
     _, _, classes, _, silent = DATASETS[dataset]
     labels, parts = np.asarray(task.labels), np.asarray(task.parts)
@@ -112,7 +112,7 @@ def small(**changes):
         ({"columns": [0, 1, 2]}, "columns 2 (at [2]): expected 0 to 1"),
         ({"columns": [0, 1, 0.5]}, "columns float64[3]: expected integers [3]"),
         ({"columns": [0, 1]}, "columns int64[2]: expected integers [3]"),
-        ({"values": [1, np.nan, 5]}, "values nan (at [1]): expected a finite number"),
+        ({"values": [1, np.nan, 5]}, "values nan (at [1]): expected a finite number (of 32 bits)"),
         ({"values": [1.0, 3, 5, 7]}, "values float64[4]: expected numbers [3]"),
         ({"labels": [0, 2, 1, -1]}, "labels 2 (at [1]): expected -1 to 1"),
         ({"labels": [0.0, 1, 1, -1]}, "labels float64[4]: expected integers [N]"),
@@ -135,7 +135,7 @@ def test_a_graph_may_have_no_edges():
     assert graph.senders.shape == graph.receivers.shape == (0,) and graph.shape == (4, 4)
 
 
-def test_small():
+def test_small():  # GRAPH-10
     features, graph = small().batch({"seed": 0}, 0).inputs
     np.testing.assert_allclose(features @ jnp.eye(2), [[0.25, 0.75], [0, 0], [0, 1], [0, 0]])
     assert np.stack([graph.receivers, graph.senders]).tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from toy import timeless
 
-from results.run import read_json, read_rows
+from results.files import read_json, read_rows
 
 ROOT = Path(__file__).parents[1]
 TIMES = ("seconds", "peak_memory")
@@ -52,7 +53,7 @@ SHORT = ("--config.steps=20", "--config.seeds=2")
         ([GCN, "--config.select.metrics=(loss,accuracy)"], "write a tuple of words"),
         ([GCN, "--config.model.name=GCNN"], "did you mean 'GCN'"),
         ([GCN, "--config.task.name=Citatoin"], "did you mean 'Citation'"),
-        ([GCN, "--config.task.dataset=coraa"], "there are"),
+        ([GCN, "--config.task.dataset=coraa"], "expected citeseer or cora"),
         ([GCN, "--config.task.split=odd"], "expected 'public' or 'random'"),
         ([GCN, "--config.optimizer.name=adamm"], "did you mean 'adam'"),
         ([GCN, "--config.optimizer.l2_on=embedding"], "matches none of kernel_0, kernel_1"),
@@ -133,12 +134,15 @@ def test_folders_with_spaces_and_accents(tmp_path):  # PLATFORM-2, RESUME-3, CKP
     assert read_json(path / "config.json")["file"] == "configs/gcn_cora.py"
     again = command(GCN, *SHORT, f"--workdir={path}", "--resume")
     assert again.returncode == 0 and again.stdout == done.stdout
+    assert again.stderr == f"{path}: nothing is left to do\n"
     before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
     first, second = (command(f"--evaluate={path}") for _ in range(2))
     assert first.stdout == second.stdout == done.stdout
     after = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
     assert before == after
     refused(command(GCN, *SHORT, f"--workdir={path}"), "holds a run (finished)")
+    shutil.rmtree(path / "checkpoints")
+    refused(command(f"--evaluate={path}"), "no checkpoint can be read")
 
 
 @pytest.mark.parametrize("streams", [">&- 2>&-", "2>&1 | true", ">/dev/full 2>/dev/full"])

@@ -47,7 +47,7 @@ def check(graph, nodes, features, nonzero, edges, split):
     assert masks.sum(1).tolist() == list(split) and masks.sum(0).max() == 1
 
 
-def test_cora(capfd):
+def test_cora(capfd):  # GDATA-2
     graph = planetoid.read("cora")
     assert capfd.readouterr() == ("", "")
     check(graph, 2708, 1433, 49216, 5278, (140, 500, 1000))
@@ -87,7 +87,7 @@ def test_cora_citations_have_directions_and_the_papers_their_ids():
 
 
 @needs_files
-def test_citeseer():
+def test_citeseer():  # GDATA-1, GDATA-2
     graph = planetoid.read("citeseer")
     check(graph, 3327, 3703, 105165, 4552, (120, 500, 1000))
     assert np.bincount(graph.labels + 1).tolist() == [15, 249, 590, 668, 701, 596, 508]
@@ -102,14 +102,14 @@ def test_citeseer():
 
 
 @needs_files
-def test_pubmed_graph():
+def test_pubmed_graph():  # GDATA-2
     graph = source.restricted_load(LOCAL / "ind.pubmed.graph")
     links = {(min(i, j), max(i, j)) for i, heard in graph.items() for j in heard if i != j}
     assert len(graph) == 19717 and len(links) == 44324
 
 
 def test_unknown_dataset():
-    with pytest.raises(ValueError, match="unknown dataset 'Cora': there are citeseer, cora"):
+    with pytest.raises(ValueError, match="task.dataset = 'Cora': expected citeseer or cora"):
         planetoid.read("Cora")
 
 

@@ -207,6 +207,7 @@ def test_best_follows_the_metric_s_direction(metric, values):  # SELECT-1, CKPT-
     [
         ([0.5, 0.7, 0.6, 0.65, 0.6], 2, 4, 2),  # SELECT-2
         ([0.5], 1, 0, 1),
+        ([np.nan], 1, 0, 0),  # the first never ends a run
         ([0.5, 0.4, 0.6, 0.5, 0.7, 0.6], 2, 0, 5),  # SELECT-3
         ([0.5, 0.5, 0.5], 2, 3, 1),  # a tie is no improvement
         ([0.5, 0.4, 0.3, 0.2], 0, 0, 1),  # no patience: never stops

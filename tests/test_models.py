@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from draws import filled, normal
+from draws import close, filled, normal, on, pullback, same
 
 from models import GAT, GCN, MLP
 from models.attention import Attention
@@ -31,10 +31,6 @@ KINDS = {"dense": lambda mask: Dense(jnp.asarray(mask)), "sparse": sparse}
 both = pytest.mark.parametrize("kind", KINDS)
 
 
-def close(actual, expected, tolerance=1e-5):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
-
 @functools.partial(jax.jit, static_argnames="model")
 def forward(model, params, x, graph):
     return model.apply(params, x, graph)
@@ -49,10 +45,8 @@ def training(model, params, x, graph, seed=0):
 
 
 @functools.partial(jax.jit, static_argnames="model")
-def pullback(model, params, x, graph):
-    """The output, and the gradients of its product with fixed random numbers."""
-    value, vjp = jax.vjp(lambda params, x: model.apply(params, x, graph), params, x)
-    return value, vjp(normal(*value.shape, seed=9))
+def forward_and_back(model, params, x, graph):
+    return pullback(on(model, graph), params, x)
 
 
 def finite(tree):
@@ -60,11 +54,16 @@ def finite(tree):
 
 
 def bag_of_words(kind):
-    """The features as a Matrix, and as the array that it stands for."""
+    """The features as a Matrix, and the array that a Matrix on its graph stands for."""
     mask = np.random.default_rng(5).random((NODES, FEATURES)) < 0.5
-    array = np.where(mask, normal(NODES, FEATURES, seed=6), 0)
-    edges = array[mask] if kind == "sparse" else array
-    return Matrix(KINDS[kind](mask), jnp.asarray(edges)[..., None]), jnp.asarray(array)
+    edges = normal(NODES, FEATURES, 1, seed=6)
+
+    def array(matrix):
+        if kind == "dense":
+            return jnp.where(mask, matrix.weights[..., 0], 0)
+        return jnp.zeros(mask.shape).at[mask].set(matrix.weights[:, 0])
+
+    return Matrix(KINDS[kind](mask), edges[mask] if kind == "sparse" else edges), array
 
 
 MODELS = {
@@ -82,59 +81,67 @@ def test_gat_by_the_paper_s_equations():
     params = filled(model, x, graph)
 
     def layer(p, x):
-        out = np.zeros((NODES, *p["bias"].shape))
-        for head in range(out.shape[1]):
+        heads = []
+        for head, bias in enumerate(p["bias"]):
             h = x @ p["kernel"][:, head]
             receive, send = (
                 h @ p[f"{side}_kernel"][:, head, 0] + p[f"{side}_bias"][head]
                 for side in ("receive", "send")
             )
-            for i in range(NODES):
-                j = np.flatnonzero(STAR[i] | (np.arange(NODES) == i))
-                score = receive[i] + send[j]
-                powers = np.exp(np.where(score > 0, score, 0.1 * score))
-                out[i, head] = powers / powers.sum() @ h[j] + p["bias"][head]
-        return out
+            score = receive[:, None] + send
+            powers = (STAR + np.eye(NODES)) * jnp.exp(jnp.where(score > 0, score, 0.1 * score))
+            heads.append(powers / powers.sum(1, keepdims=True) @ h + bias)
+        return jnp.stack(heads, 1)
 
-    first, second = (jax.tree.map(np.asarray, params["params"][f"GATLayer_{i}"]) for i in range(2))
-    hidden = layer(first, np.asarray(x)).reshape(NODES, -1)
-    hidden = np.where(hidden > 0, hidden, np.expm1(hidden))
-    close(forward(model, params, x, graph), layer(second, hidden).mean(1))
+    def paper(params, x):
+        first, second = (params["params"][f"GATLayer_{i}"] for i in range(2))
+        hidden = layer(first, x).reshape(NODES, -1)
+        hidden = jnp.where(hidden > 0, hidden, jnp.expm1(hidden))
+        return layer(second, hidden).mean(1)
+
+    same(on(model, graph), paper, params, x)
 
 
 def test_gcn_by_the_paper_s_equation():
     x, graph, model = normal(NODES, FEATURES), sparse(STAR), MODELS["gcn"]
-    params = filled(model, x, graph)
     heard = STAR + np.eye(NODES)
     scale = np.diag(heard.sum(1) ** -0.5)
     mix = scale @ heard @ scale
-    first, second = (np.asarray(params["params"][f"kernel_{i}"]) for i in range(2))
-    close(forward(model, params, x, graph), mix @ np.maximum(mix @ x @ first, 0) @ second)
+
+    def paper(params, x):
+        first, second = (params["params"][f"kernel_{i}"] for i in range(2))
+        return mix @ jnp.maximum(mix @ x @ first, 0) @ second
+
+    same(on(model, graph), paper, filled(model, x, graph), x)
 
 
 def test_mlp_by_hand_whatever_the_graph():
     x, model = normal(NODES, FEATURES), MODELS["mlp"]
-    params = filled(model, x)
-    p = params["params"]
-    hidden = np.maximum(x @ p["kernel_0"] + p["bias_0"], 0)
-    for graph in (None, sparse(STAR), Dense(jnp.asarray(~STAR))):
-        close(forward(model, params, x, graph), hidden @ p["kernel_1"] + p["bias_1"])
+
+    def by_hand(params, x):
+        p = params["params"]
+        hidden = jnp.maximum(x @ p["kernel_0"] + p["bias_0"], 0)
+        return [hidden @ p["kernel_1"] + p["bias_1"]] * 3
+
+    graphs = None, sparse(STAR), Dense(jnp.asarray(~STAR))
+    ours = lambda params, x: [on(model, graph)(params, x) for graph in graphs]
+    same(ours, by_hand, filled(model, x), x)
 
 
 @models
 def test_a_model_is_the_same_on_a_mask_and_on_its_edges(model):
     x = normal(NODES, FEATURES)
     params = filled(model, x, sparse(STAR))
-    jax.tree.map(close, *(pullback(model, params, x, make(STAR)) for make in KINDS.values()))
+    same(*(on(model, make(STAR)) for make in KINDS.values()), params, x)
 
 
 @both
 @models
 def test_sparse_features_are_those_features(kind, model):
-    matrix, array = bag_of_words(kind)
-    graph = sparse(STAR)
-    params = filled(model, array, graph)
-    close(forward(model, params, matrix, graph), forward(model, params, array, graph))
+    (matrix, array), graph = bag_of_words(kind), sparse(STAR)
+    stored = lambda params, edges: model.apply(params, matrix.replace(weights=edges), graph)
+    spread = lambda params, edges: model.apply(params, array(matrix.replace(weights=edges)), graph)
+    same(stored, spread, filled(model, array(matrix), graph), matrix.weights)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +162,21 @@ def test_parameters_on_cora(model, count):
 
 
 @both
-@models
-def test_without_edges_a_node_hears_itself(kind, model):
+@pytest.mark.parametrize("model", (MODELS | BLOCKS).values(), ids=MODELS | BLOCKS)
+def test_without_edges_the_own_part_remains(kind, model):  # GRAPH-1
+    """A node classifier's node hears itself; a block's own part is the residual."""
     x, graph = normal(2, FEATURES), KINDS[kind](np.zeros((2, 2), bool))
-    params = filled(model, x, graph)
-    value, gradients = pullback(model, params, x, graph)
-    alone = [forward(model, params, x[i : i + 1], Dense(jnp.ones((1, 1), bool))) for i in (0, 1)]
-    close(value, np.concatenate(alone))
-    assert finite(gradients)
+
+    def alone(params, x):
+        if model in MODELS.values():
+            node = Dense(jnp.ones((1, 1), bool))
+            return jnp.concatenate([on(model, node)(params, x[i : i + 1]) for i in (0, 1)])
+        bias = params["params"]["mixer"]["out"]["bias"]
+        return model.clone(mixer=lambda *_: bias).apply(params, x, graph)
+
+    value, gradients = same(on(model, graph), alone, filled(model, x, graph), x)
+    assert value.shape == (2, FEATURES if model in BLOCKS.values() else OUT)
+    assert finite((value, gradients))
 
 
 @both
@@ -174,23 +188,23 @@ def test_a_graph_may_have_no_nodes(kind, model):
     words = Matrix(KINDS[kind](np.zeros((0, FEATURES), bool)), weights)
     params = filled(model, x, graph)
     for features, out in [(x, FEATURES)] if isinstance(model, Block) else [(x, OUT), (words, OUT)]:
-        value, gradients = pullback(model, params, features, graph)
+        value, gradients = forward_and_back(model, params, features, graph)
         assert value.shape == (0, out)
         assert not any(leaf.any() for leaf in jax.tree.leaves(gradients[0]))
 
 
 @both
-def test_a_layer_gives_its_bias_to_whom_nobody_speaks(kind):
+def test_a_layer_gives_its_bias_to_whom_nobody_speaks(kind):  # GRAPH-2
     mask = STAR.copy()
     mask[2] = mask[:, 2] = False
     x, graph, model = normal(NODES, FEATURES), KINDS[kind](mask), GATLayer(2, 3)
     params = filled(model, x, graph)
-    value, gradients = pullback(model, params, x, graph)
+    value, gradients = forward_and_back(model, params, x, graph)
     np.testing.assert_array_equal(value[2], params["params"]["bias"])
     assert finite(gradients) and np.abs(value[0] - value[2]).max() > 0.1
 
 
-def test_training_survives_when_nearly_all_attention_is_dropped():
+def test_training_survives_when_nearly_all_attention_is_dropped():  # GRAPH-9
     x, targets = normal(2, FEATURES), jnp.arange(2)
     graph = sparse(~np.eye(2, dtype=bool))
     model, adam = GAT(2, width=4, heads=2, attention_dropout=0.99), optax.adam(0.01)
@@ -216,14 +230,14 @@ def test_training_survives_when_nearly_all_attention_is_dropped():
 
 
 @pytest.mark.parametrize("model", (MODELS | BLOCKS).values(), ids=MODELS | BLOCKS)
-def test_a_node_without_features_gives_zeros(model):
+def test_a_node_without_features_gives_zeros(model):  # GRAPH-10
     """Freshly initialised and unheard; through layer normalisation too."""
     x = normal(NODES, FEATURES).at[3].set(0)
     mask = STAR | np.eye(NODES, dtype=bool)
     mask[3] = np.arange(NODES) == 3
     graph = sparse(mask)
     params = jax.jit(model.init)(counter_key(jax.random.key(0)), x, graph)
-    value, gradients = pullback(model, params, x, graph)
+    value, gradients = forward_and_back(model, params, x, graph)
     np.testing.assert_array_equal(value[3], 0)
     assert finite(gradients) and np.abs(value[:3]).max() > 0.1
 
@@ -261,7 +275,7 @@ OPTIONS = {
 @pytest.mark.parametrize(
     "model, option", [(model, option) for model in OPTIONS for option in OPTIONS[model]]
 )
-def test_every_option_changes_something(model, option):
+def test_every_option_changes_something(model, option):  # CONFIG-5
     assert set(OPTIONS[model]) == set(model.__dataclass_fields__) - {"parent", "name"}
     x, graph = normal(NODES, FEATURES), sparse(STAR)
     usual = model(**({"out": OUT, "width": 2} | ({"heads": 2} if model is GAT else {})))

@@ -9,7 +9,8 @@ import pytest
 from test_table import folder
 
 from results import report, table
-from results.run import DamagedError, Folder, read_json, read_rows, read_run, status
+from results.files import FolderError, read_json, read_rows, read_run, status
+from results.run import Folder
 
 STATE = {"a": np.arange(2.0)}
 
@@ -38,10 +39,10 @@ def test_a_damaged_file_is_named(tmp_path, capsys, file, text):
     about = read_json(path / "config.json")
     (path / file).write_bytes(text)
     assert status(path) == "damaged"
-    with pytest.raises(DamagedError, match=f"run/{file}"):
+    with pytest.raises(FolderError, match=f"run/{file}"):
         read_run(path)
     for resumed in (Folder.is_done, lambda *run: Folder.open(*run, resume=True)):
-        with pytest.raises(DamagedError, match=f"run/{file}"):
+        with pytest.raises(FolderError, match=f"run/{file}"):
             resumed(path, about)
     with pytest.raises(ValueError, match=r"holds a run \(damaged\)"):
         Folder.open(path, about)
@@ -66,7 +67,7 @@ def test_a_damaged_file_is_named(tmp_path, capsys, file, text):
 def test_what_is_missing_is_named(tmp_path, file, change, said):
     path = folder(tmp_path / "run", [0.8])
     (path / file).write_text(json.dumps(change(read_json(path / file))))
-    with pytest.raises(DamagedError, match=f"run/{file} is damaged: .*{said}"):
+    with pytest.raises(FolderError, match=f"run/{file} is damaged: .*{said}"):
         read_run(path)
 
 
@@ -74,7 +75,7 @@ def test_what_is_missing_is_named(tmp_path, file, change, said):
 def test_a_damaged_row_is_named(tmp_path, line):
     texts = [json.dumps(row(4)), line, json.dumps(row(8)), '{"step": 12, "ru']
     (tmp_path / "metrics.jsonl").write_text("\n".join(texts))
-    with pytest.raises(DamagedError, match="metrics.jsonl, line 2"):
+    with pytest.raises(FolderError, match="metrics.jsonl, line 2"):
         read_rows(tmp_path)
     (tmp_path / "metrics.jsonl").write_text("\n".join([texts[0], *texts[2:]]))
     assert read_rows(tmp_path) == [row(4), row(8)]  # a half-written end is no damage
@@ -83,9 +84,15 @@ def test_a_damaged_row_is_named(tmp_path, line):
 def test_a_damaged_record_is_not_resumed(tmp_path):
     path = folder(tmp_path / "run", [0.8])
     (path / "metrics.jsonl").write_text("null\n")
-    with pytest.raises(DamagedError, match="metrics.jsonl, line 1"):
+    with pytest.raises(FolderError, match="metrics.jsonl, line 1"):
         Folder.open(path, read_run(path)[0], resume=True)
     assert status(path) == "finished"
+
+
+def test_a_run_killed_as_it_began_is_no_run(tmp_path):
+    (tmp_path / ".lock").touch()
+    (tmp_path / "config.json.tmp").touch()
+    assert status(tmp_path) == "absent"
 
 
 # ---- Resuming
@@ -170,15 +177,16 @@ def test_what_was_changed_is_said_with_its_value(tmp_path):
 def test_progress(monkeypatch):
     now, out = [100.0], io.StringIO()
     monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
-    progress = report.Progress(200, ["accuracy"], out)
+    progress = report.Progress(200, {"split": "test", "metrics": ["accuracy"]}, out)
     for step, later in [(110, 1.0), (120, 9.0), (130, 0.0), (140, 10.0)]:
         found = row(step, loss=0.5, accuracy=None)
-        progress.show([found, row(step, 1, loss=1.0), found | {"split": "validation"}])
+        progress.show([found, row(step, 1, loss=1.0), found | {"split": "test", "accuracy": 0.25}])
         now[0] += later
     progress.close()
     assert out.getvalue().splitlines() == [
-        "step 110/200  2 live  train loss 0.7500",
-        "step 130/200  2 live  train loss 0.7500  2.0 steps/s  35 s left at most",
+        "step 110/200  train loss 0.7500  test accuracy 0.2500  2 runs live",
+        "step 130/200  35 s left  2.0 steps/s  "
+        "train loss 0.7500  test accuracy 0.2500  2 runs live",
     ]
 
 
@@ -186,7 +194,7 @@ def test_progress_on_a_terminal_is_one_line(monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     out = io.StringIO()
     out.isatty = lambda: True
-    progress = report.Progress(200, [], out)
+    progress = report.Progress(200, {"split": "validation", "metrics": []}, out)
     progress.show([row(110, loss=0.5)])
     progress.close()
-    assert out.getvalue() == "\r\x1b[Kstep 110/200  1 liv\r\x1b[K"
+    assert out.getvalue() == "\r\x1b[Kstep 110/200  train\r\x1b[K"

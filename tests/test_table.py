@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from results import report, table
-from results.run import write_json
+from results.files import write_json
 
 COMMAND = "python train.py --config=configs/gcn_cora.py --config.seed="
 DATA = {"dataset": "cora", "split": "public", "checksum": "ab05"}
@@ -42,6 +42,7 @@ def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), **ch
         "command": f"{COMMAND}{seed}",
         "data": DATA,
         "date": "2026-01-02",
+        "code": "c0de",
         "device": "2 x cpu, 2 CPUs",
         "versions": {"python": "3.11.7", "jax": "0.10.2"},
         **dict(of),
@@ -186,8 +187,18 @@ def test_special_characters_are_escaped(tmp_path, show):
     assert r"| GCN | l2_on=^a\|b |" in show(tmp_path)[1]
     _, out, _ = show(tmp_path, "--format=latex")
     start = r"gcn\_cora & GCN & l2\_on=\^{}a|b & 82.0 $\pm$ 2.0 \% & 3 & "
-    assert out.startswith(f"%{TITLE[2:]}\n\\begin{{tabular}}{{llllllll}}\n\\toprule\n")
+    assert out.startswith(
+        f"%{TITLE[2:]}; needs booktabs\n\\begin{{tabular}}{{llllllll}}\n\\toprule\n"
+    )
     assert any(row.startswith(start) and row.endswith(r" \\") for row in out.splitlines())
+
+
+def test_runs_of_other_code_are_not_mixed(tmp_path, show):
+    folder(tmp_path / "a", [0.30, 0.32], of={"date": "2026-01-01T10:00:00Z", "code": "0ld"})
+    folder(tmp_path / "b", [0.80, 0.82], of={"date": "2026-01-01T11:00:00Z"})
+    out = show(tmp_path)[1]
+    assert "| 31.0 ± 1.4 % | 2 |" in out and "| 2026-01-01T10:00:00Z |" in out
+    assert "| 81.0 ± 1.4 % | 2 |" in out and "| 2026-01-01T11:00:00Z |" in out
 
 
 def test_recorded_line(tmp_path, show, home):
@@ -200,7 +211,7 @@ def test_recorded_line(tmp_path, show, home):
             "paper": {"value": 0.815, "std": 0.0, "source": "table 2"},
             **{"range": [0.809, 0.821], "failed": "", "tested": "at the last step"},
             **{"parameters": 23040, "seconds": 1.5, "command": f"{COMMAND}0", "checksum": "ab05"},
-            **{"device": "2 x cpu, 2 CPUs", "date": "2026-01-02"},
+            **{"device": "2 x cpu, 2 CPUs", "date": "2026-01-02", "code": "c0de"},
             "versions": {"python": "3.11.7", "jax": "0.10.2"},
         }
     ]
@@ -215,7 +226,7 @@ def test_recording_again_replaces(tmp_path, show, home):
     found = [(one["changed"], one["mean"]) for one in lines(home)]
     assert found == [("", 0.82), ("width=32", 0.5)]
     code, _, err = show("--record", tmp_path / "old", tmp_path / "new")  # which of the two is it?
-    assert code == 2 and err.startswith("error: a config was edited") and err.count("\n") == 1
+    assert code == 2 and err.startswith("error: code or a config changed") and err.count("\n") == 1
     assert found == [(one["changed"], one["mean"]) for one in lines(home)]
 
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ import experiment
 import population
 import train
 from results import report
-from results.run import Folder, read_json, read_rows, status
+from results.files import read_json, read_rows, status
+from results.run import Folder
 
 TIMES = ("seconds", "peak_memory")
 
@@ -27,7 +29,7 @@ def about(cfg):
     task = Points.about
     plain = json.loads(json.dumps(cfg.to_dict()))
     return {"config": plain, "data": task, "experiment": "points", "overrides": {},
-            "versions": {}, "device": "cpu", "date": "", "command": ""}  # fmt: skip
+            "versions": {}, "device": "cpu", "date": "", "command": "", "code": ""}  # fmt: skip
 
 
 class Compiled(NamedTuple):
@@ -207,6 +209,8 @@ def test_resume_refuses_other_settings(tmp_path):
     trained(config(), tmp_path / "run", stop_after=1)
     with pytest.raises(ValueError, match="optimizer.learning_rate = 0.5, but the run has 0.001"):
         Folder.open(tmp_path / "run", about(config(optimizer=dict(learning_rate=0.5))), resume=True)
+    with pytest.raises(ValueError, match="steps = 2, but the run has 4"):
+        Folder.open(tmp_path / "run", about(config(steps=2)), resume=True)
     longer = about(config(steps=40))
     with Folder.open(tmp_path / "run", longer, resume=True):
         pass
@@ -255,6 +259,42 @@ def test_a_damaged_checkpoint_falls_back(tmp_path, capsys):  # CKPT-2
     said = capsys.readouterr().err
     assert "checkpoint 12 is damaged" in said and "Traceback" not in said
     assert_same(final_state(cfg, path), final_state(cfg, tmp_path / "whole"))
+
+
+def test_a_flipped_bit_is_damage(tmp_path, capsys):  # CKPT-2
+    cfg, path = config(seeds=2, save=0.0), tmp_path / "run"
+    whole = trained(cfg, tmp_path / "whole")
+    trained(cfg, path, stop_after=3)
+    data = max((path / "checkpoints/12").rglob("*"), key=lambda p: p.is_file() and p.stat().st_size)
+    flipped = bytearray(data.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    data.write_bytes(flipped)
+    assert trained(cfg, path, resume=True) == whole
+    assert "checkpoint 12 is damaged and passed over" in capsys.readouterr().err
+
+
+def test_rows_name_the_split_that_is_selected_on(tmp_path):
+    cfg = config(select=dict(split="test"))
+    rows = trained(cfg, tmp_path / "run")
+    assert {row["split"] for row in rows} == {"train", "test"}
+    [best] = read_json(tmp_path / "run/summary.json")["splits"]["test"]["loss"]["values"]
+    assert best == pytest.approx(min(row["loss"] for row in rows if row["split"] == "test"))
+
+
+def test_another_models_state_is_refused(tmp_path):
+    cfg, path = config(), tmp_path / "run"
+    trained(cfg, path, Net(2), stop_after=1)
+    with pytest.raises(ValueError, match="run: the state saved is of another model or optimizer"):
+        trained(cfg, path, Net(2, normed=True), resume=True)
+    assert (path / "checkpoints/4").exists()
+
+
+def test_an_emptied_checkpoint_harms_no_other(tmp_path):  # CKPT-2
+    cfg, path = config(save=0.0), tmp_path / "run"
+    whole = trained(cfg, tmp_path / "whole")
+    trained(cfg, path, stop_after=3)
+    shutil.rmtree(path / "checkpoints/12/default")
+    assert trained(cfg, path, resume=True) == whole
 
 
 def test_all_damaged_is_an_error(tmp_path):

@@ -1,0 +1,107 @@
+"""The files of a run folder, read and written: JSON that is whole, or an error that names it."""
+
+import functools
+import json
+import operator
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+Facts = Mapping[str, Any]
+LOCK = ".lock"
+ENDED = ("finished", "failed")
+
+# What these files have to say, whoever reads them.
+ROW = "step split seconds".split()
+ABOUT = "experiment command date code device overrides versions config.steps config.every".split()
+ABOUT += "data.dataset data.split data.checksum".split()
+SUMMARY = "status experiment system data.dataset data.split changed tested n runs".split()
+SUMMARY += "parameters flops_per_step peak_memory seconds.compile seconds.train".split()
+SUMMARY += [f"expected.{name}" for name in ("metric", "value", "std", "low", "high", "source")]
+
+
+class FolderError(ValueError):
+    """A run's file cannot be read, lacks what it has to say, or does not fit; it is named."""
+
+
+def status(path: Path) -> str:
+    """ "absent" (or empty), "foreign" (other files), "damaged", "unfinished", or as it ended."""
+    try:
+        about, summary = read_run(path)
+    except FolderError:
+        return "damaged"
+    if about:
+        return summary.get("status", "unfinished")
+    if not path.is_dir():
+        return "foreign" if path.exists() else "absent"
+    begun = {LOCK, "config.json.tmp"}  # all there is if the run was killed as it began
+    return "absent" if {p.name for p in path.iterdir()} <= begun else "foreign"
+
+
+def read_run(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A folder's config.json, {} if no run is there, and summary.json, {} until it has ended."""
+    files = path / "config.json", path / "summary.json"
+    about = read_json(files[0], ABOUT) if files[0].exists() else {}
+    if not about or not files[1].exists():
+        return about, {}
+    metric = read_json(files[1], SUMMARY)["expected"]["metric"]
+    return about, read_json(files[1], [f"splits.test.{metric}.values"])
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a run folder; a last line that was half written is left out."""
+    file = path / "metrics.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+    whole = (line for line in lines if line.endswith(b"\n"))
+    return [parse(line, ROW, f"{file}, line {i}") for i, line in enumerate(whole, 1)]
+
+
+def read_json(path: Path, names: Sequence[str] = ()) -> Any:
+    return parse(path.read_bytes(), names, str(path))
+
+
+def parse(text: bytes, names: Sequence[str], source: str) -> Any:
+    """The content of a JSON text. Raises FolderError unless it has these names ("data.split")."""
+    try:
+        found = json.loads(text)
+        for name in names:
+            functools.reduce(operator.getitem, name.split("."), found)
+        return found
+    except (ValueError, LookupError, TypeError) as e:
+        raise FolderError(f"{source} is damaged: {type(e).__name__}: {e}") from e
+
+
+def write_json(path: Path, content: Any) -> None:
+    write(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def json_lines(items: Iterable[Any]) -> str:
+    return "".join(json.dumps(i, ensure_ascii=False, allow_nan=False) + "\n" for i in items)
+
+
+def write(path: Path, text: str) -> None:
+    """All or nothing: a reader never sees a half-written file."""
+    partial = path.with_name(f"{path.name}.tmp")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def number(value: Any) -> float | None:
+    """A float32 as JSON has it: the shortest decimal that means it; null if it is not finite."""
+    return float(str(np.float32(value))) if np.isfinite(value) else None
+
+
+def flat(config: Any, path: str = "") -> dict[str, Any]:
+    """{"model": {"heads": 8}} -> {"model.heads": 8}."""
+    if not isinstance(config, Mapping):
+        return {path: config}
+    parts = [flat(value, f"{path}.{key}".lstrip(".")) for key, value in config.items()]
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
