@@ -148,12 +148,12 @@ def test_failed_runs_are_named_and_not_in_the_mean(tmp_path, show, home):
     assert (one["n"], one["failed"], one["mean"]) == (2, "seed 1, seed 2", 0.82)
 
 
-def test_splits_never_share_a_table(tmp_path, show):
+def test_splits_never_share_a_table(tmp_path, show):  # GDATA-7
     folder(tmp_path / "a", [0.80, 0.82, 0.84])
-    folder(tmp_path / "b", [0.70, 0.72], of={"data": DATA | {"split": "x"}})
+    folder(tmp_path / "b", [0.70, 0.72], of={"data": DATA | {"split": "random (10)"}})
     _, out, _ = show(tmp_path)
     titles = [text for text in out.splitlines() if text.startswith("#")]
-    assert titles == [TITLE, TITLE.replace("public", "x")]
+    assert titles == [TITLE, TITLE.replace("public", "random (10)")]
     assert [part.count("gcn_cora") for part in out.split("##")] == [0, 1, 1]
 
 
