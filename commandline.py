@@ -82,7 +82,8 @@ def parse(argv: list[str]) -> list[str]:
         if re.match("--?config=", word):
             words[i] = word.replace("\\", "/")
             settings = _settings(words[i].partition("=")[2])
-    for name in re.findall(r"\0--?(?:no)?config\.([\w.]+)", "\0".join(words)) if settings else ():
+    asked = [re.match(r"--?(?:no)?config\.([\w.]+)", word) for word in words]
+    for name in [match[1] for match in asked if match] if settings else ():
         if any(setting.startswith(f"{name}.") for setting in settings):
             stop(f"--config.{name}: override single fields, not a whole section")
         if name not in settings:
@@ -90,10 +91,9 @@ def parse(argv: list[str]) -> list[str]:
     try:
         rest = flags.FLAGS(words)
     except Exception as e:  # absl has one kind for its own, ml_collections several
-        kinds = [
-            type(settings[n]) for n in re.findall(r"config\.([\w.]+)", str(e)) if n in settings
-        ]
-        stop(f"{e}" + (f": expected {kinds[0].__name__}" if kinds else ""))
+        names = [name for name in re.findall(r"config\.([\w.]+)", str(e)) if name in settings]
+        expected = f": expected {type(settings[names[0]]).__name__}" if names else ""
+        stop(f"{e}{expected}")
     if rest[1:]:
         stop(f"unexpected argument {rest[1]!r}: settings are written --config.NAME=VALUE")
     for name, value in overrides().items():
@@ -174,7 +174,7 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "code": code(),
         "data": task.about,
-        "device": f"{jax.device_count()} {jax.devices()[0].device_kind}, {cpus()} CPUs",
+        "device": f"{jax.device_count()} {jax.devices()[0].device_kind} devices on {cpus()} CPUs",
         "versions": {"python": sys.version.split()[0], **versions},
         "config": json.loads(json.dumps(config.to_dict())),
     }

@@ -200,7 +200,10 @@ class Progress:
 def dry_run(about: Facts, facts: Facts) -> str:
     """What would be run: settings, data, parameters, a batch, cost."""
     parts = {
-        "settings": {name: repr(value) for name, value in flat(about["config"]).items()},
+        "settings": {
+            name: repr(tuple(value) if isinstance(value, list) else value)
+            for name, value in flat(about["config"]).items()
+        },
         "data": about["data"],
         f"parameters: {facts['parameters']:,}": facts["shapes"],
         "a batch": facts["batch"],
