@@ -52,9 +52,13 @@ def check(spec: ConfigDict) -> None:
         re.compile(spec.l2_on)
     except re.error as e:
         raise SettingError(f"optimizer.l2_on = {spec.l2_on!r}: {e}") from None
+
+    def use(params, floats):
+        rule = optimizer(spec, floats, jnp.int32(0), 1)
+        return rule.update(params, rule.init(params), params)
+
     try:  # an argument may be of the wrong type; some optimizers evaluate the loss themselves
-        rule = optimizer(spec, hyper(spec), jnp.int32(0), 1)
-        jax.eval_shape(lambda p: rule.update(p, rule.init(p), p), jnp.zeros(1))
+        jax.eval_shape(use, jnp.zeros(1), hyper(spec))
     except (TypeError, ValueError) as e:
         raise SettingError(f"optimizer.name = {spec.name!r} cannot be used so: {e}") from e
 

@@ -128,7 +128,7 @@ def evaluate(path: Path) -> int:
         model, task = experiment.setup(config)
         if task.about != about["data"]:
             raise ValueError(f"{path}: the data is {task.about}, the run's is {about['data']}")
-        if about["code"] != commandline.code():
+        if commandline.code() not in about["code"]:
             print("the code has changed since: the numbers may have too", file=sys.stderr)
         program = population.trace(config, model, task)
         with Folder(path, readonly=True) as folder:

@@ -63,16 +63,17 @@ class Folder(contextlib.ExitStack):
             for name in ("versions", "device", "code"):
                 if about[name] != old[name]:
                     say(f"{name} changed since the run began: the numbers may change too")
-            about = {**about, "date": old["date"]}
+            codes = dict.fromkeys([*old["code"].split("+"), about["code"]])
+            about = {**about, "date": old["date"], "code": "+".join(codes)}
         elif known != "absent" and not overwrite:
             raise ValueError(f"{path} holds a run ({known}): say --resume or --overwrite")
         folder = cls(path)
-        (path / "summary.json").unlink(missing_ok=True)  # first: it would be about the old run
+        folder.about = about
         if not resume:  # what Lineage wrote goes, other files stay
             shutil.rmtree(path / "checkpoints", ignore_errors=True)
             for ours in (path / "metrics.jsonl", path / "outputs.npz", *path.glob("events.*")):
                 ours.unlink(missing_ok=True)
-        files.write_json(path / "config.json", about)
+            folder._begin()
         return folder
 
     @classmethod
@@ -82,8 +83,13 @@ class Folder(contextlib.ExitStack):
         return bool(summary) and about["config"]["steps"] <= old["config"]["steps"]
 
     @functools.cached_property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Facts:
         return files.read_json(self.path / "config.json", files.ABOUT)
+
+    def _begin(self) -> None:
+        """From here on the folder is of the run that `about` describes, which has not ended."""
+        (self.path / "summary.json").unlink(missing_ok=True)
+        files.write_json(self.path / "config.json", self.about)
 
     def append(self, rows: Sequence[Row]) -> None:
         with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
@@ -167,6 +173,7 @@ class Folder(contextlib.ExitStack):
     def _cut(self, step: int) -> None:
         """Drops the rows after `step`, and a last one that was half written."""
         kept = [row for row in files.read_rows(self.path) if row["step"] <= step]
+        self._begin()
         last = kept[-1] if kept else {"step": 0, "seconds": 0.0}
         self.seconds = last["seconds"]
         if step - last["step"] >= min(step or 1, self.about["config"]["every"]):  # a whole chunk
@@ -197,9 +204,10 @@ def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]
     reached = max((row["step"] for row in files.read_rows(path)), default=0)
     if about["config"]["steps"] < reached:
         raise ValueError(f"--resume: steps = {about['config']['steps']}, but the run has {reached}")
+    whole = was.get("optimizer.schedule") in ("linear", "cosine")  # they end with the last step
     for name in sorted(now | was):
         one, other = now.get(name), was.get(name)
-        if one != other and not name.startswith(FREE):
+        if one != other and (not name.startswith(FREE) or whole and name == "steps"):
             raise ValueError(f"--resume: {name} = {one!r}, but the run has {other!r}")
     return old, summary
 
@@ -213,8 +221,9 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def shapes(tree: Any) -> list[str]:
-    """The shapes and types of a tree's arrays, whatever the containers that hold them."""
-    import jax
+def shapes(tree: Any) -> dict[str, str]:
+    """The types and shapes of a tree's arrays by their paths, whatever the containers' kinds."""
+    from jax.tree_util import keystr, tree_leaves_with_path
 
-    return sorted(f"{a.dtype} {a.shape}" for a in jax.tree.leaves(tree))
+    leaves = tree_leaves_with_path(tree)
+    return {keystr(path, simple=True): f"{a.dtype} {a.shape}" for path, a in leaves}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from results import report
-from results.files import ENDED, json_lines, parse, read_run, say, status, write
+from results.files import FolderError, json_lines, parse, read_run, say, status, write
 
 FORMATS = ("markdown", "csv", "latex")
 Line = dict[str, Any]  # of published.jsonl, and of a table: what one configuration came to
@@ -80,15 +80,21 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
     pools = defaultdict(list)
     for top in paths:
         for path in [config.parent for config in sorted(top.rglob("config.json"))] or [top]:
-            if (state := status(path)) in ENDED:
+            try:
                 about, summary = read_run(path)
+            except FolderError as e:
+                if strict:
+                    raise
+                say(f"left out: {e}")
+                continue
+            if summary:
                 settings = report.settings(about["config"])
                 what = [about["experiment"], about["data"], about["code"], settings]
                 pools[json.dumps(what, sort_keys=True)].append(summary | about)
             elif strict:
-                raise ValueError(f"{path} is {state}: only finished runs are published")
+                raise ValueError(f"{path} is {status(path)}: only finished runs are published")
             else:
-                say(f"{path} is {state}: left out")
+                say(f"{path} is {status(path)}: left out")
     if not pools:
         raise ValueError("there is no finished run")
     return [pooled(folders) for folders in pools.values()]
@@ -215,5 +221,6 @@ def tables(lines: Iterable[Line], latex: bool = False) -> str:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # no terminal lacks "?"
+    if sys.stdout:
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # no terminal lacks "?"
     sys.exit(main())

@@ -9,7 +9,7 @@ import pytest
 from test_table import folder
 
 from results import report, table
-from results.files import FolderError, read_json, read_rows, read_run, status
+from results.files import FolderError, read_json, read_rows, read_run, status, write_json
 from results.run import Folder
 
 STATE = {"a": np.arange(2.0)}
@@ -48,7 +48,9 @@ def test_a_damaged_file_is_named(tmp_path, capsys, file, text):
         Folder.open(path, about)
     assert table.main([str(path)]) == 2
     out, err = capsys.readouterr()
-    assert not out and err == f"{path} is damaged: left out\nerror: there is no finished run\n"
+    first, last = err.splitlines()
+    assert not out and first.startswith(f"left out: {path / file} is damaged: ")
+    assert last == "error: there is no finished run"
     with Folder.open(path, about, overwrite=True):
         assert status(path) == "unfinished"
 
@@ -87,6 +89,23 @@ def test_a_damaged_record_is_not_resumed(tmp_path):
     with pytest.raises(FolderError, match="metrics.jsonl, line 1"):
         Folder.open(path, read_run(path)[0], resume=True)
     assert status(path) == "finished"
+
+
+def test_a_schedule_over_all_steps_is_not_prolonged(tmp_path):
+    about = unfinished(tmp_path / "run")
+    about["config"]["optimizer"] = {"schedule": "cosine"}
+    write_json(tmp_path / "run/config.json", about)
+    longer = about | {"config": about["config"] | {"steps": 400}}
+    with pytest.raises(ValueError, match="steps = 400, but the run has 200"):
+        Folder.open(tmp_path / "run", longer, resume=True)
+
+
+def test_runs_of_two_codes_say_so(tmp_path):
+    about = unfinished(tmp_path / "run")
+    for code, known in [("new", "c0de+new"), ("new", "c0de+new"), ("last", "c0de+new+last")]:
+        with Folder.open(tmp_path / "run", about | {"code": code}, resume=True) as folder:
+            folder.restore(STATE)
+        assert read_run(tmp_path / "run")[0]["code"] == known
 
 
 def test_a_run_killed_as_it_began_is_no_run(tmp_path):

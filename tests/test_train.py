@@ -64,7 +64,7 @@ def trained(cfg, path, model=None, poison=(-1, -1), stop_after=None, resume=Fals
 
 
 def final_state(cfg, path, model=None):
-    with Folder(path) as folder:
+    with Folder(path, readonly=True) as folder:
         return folder.restore(traced(cfg, model).shapes)
 
 
@@ -212,8 +212,8 @@ def test_resume_refuses_other_settings(tmp_path):
     with pytest.raises(ValueError, match="steps = 2, but the run has 4"):
         Folder.open(tmp_path / "run", about(config(steps=2)), resume=True)
     longer = about(config(steps=40))
-    with Folder.open(tmp_path / "run", longer, resume=True):
-        pass
+    with Folder.open(tmp_path / "run", longer, resume=True) as folder:
+        folder.restore(traced(config(steps=40)).shapes)
     assert read_json(tmp_path / "run/config.json")["config"]["steps"] == 40
 
 
@@ -222,8 +222,8 @@ def test_more_steps_need_more_training(tmp_path):  # RESUME-3
     path, longer = tmp_path / "run", config(steps=40)
     trained(config(), path)
     assert Folder.is_done(path, about(config())) and not Folder.is_done(path, about(longer))
-    with Folder.open(path, about(longer), resume=True):
-        pass  # killed here
+    with Folder.open(path, about(longer), resume=True) as folder:
+        folder.restore(traced(longer).shapes)  # killed here
     assert status(path) == "unfinished" and not Folder.is_done(path, about(longer))
     assert trained(longer, path, resume=True)[-1]["step"] == 40
 
@@ -283,10 +283,12 @@ def test_rows_name_the_split_that_is_selected_on(tmp_path):
 
 def test_another_models_state_is_refused(tmp_path):
     cfg, path = config(), tmp_path / "run"
-    trained(cfg, path, Net(2), stop_after=1)
+    trained(cfg, path, Net(2))
+    before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
     with pytest.raises(ValueError, match="run: the state saved is of another model or optimizer"):
-        trained(cfg, path, Net(2, normed=True), resume=True)
-    assert (path / "checkpoints/4").exists()
+        trained(config(steps=40), path, Net(2, normed=True), resume=True)
+    after = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
+    assert after == before and status(path) == "finished"
 
 
 def test_an_emptied_checkpoint_harms_no_other(tmp_path):  # CKPT-2
@@ -301,8 +303,8 @@ def test_all_damaged_is_an_error(tmp_path):
     cfg, path = config(save=0.0), tmp_path / "run"
     trained(cfg, path, stop_after=2)
     damage(path / "checkpoints")
-    with pytest.raises(ValueError, match="no checkpoint can be read"):
-        final_state(cfg, path)
+    with pytest.raises(ValueError, match="no checkpoint can be read"), Folder(path) as folder:
+        folder.restore(traced(cfg).shapes)
     with pytest.raises(ValueError, match="checkpoint 8 of .* cannot be read"):
         Folder(path, readonly=True).restore(traced(cfg).shapes)
 
