@@ -252,10 +252,6 @@ def look(config: ConfigDict, model: nn.Module, task: Task, state: State) -> dict
 
 def saved_config(about: Mapping[str, Any]) -> ConfigDict:
     """The config of a run folder: JSON has no tuples, a config no lists."""
-
-    def tuples(value):
-        if isinstance(value, dict):
-            return {key: tuples(item) for key, item in value.items()}
-        return tuple(value) if isinstance(value, list) else value
-
-    return ConfigDict(tuples(about["config"]))
+    is_list = lambda value: isinstance(value, list)
+    tuples = lambda value: tuple(value) if is_list(value) else value
+    return ConfigDict(jax.tree.map(tuples, dict(about["config"]), is_leaf=is_list))

@@ -199,11 +199,9 @@ class Progress:
 
 def dry_run(about: Facts, facts: Facts) -> str:
     """What would be run: settings, data, parameters, a batch, cost."""
+    settings = flat(about["config"])
     parts = {
-        "settings": {
-            name: repr(tuple(value) if isinstance(value, list) else value)
-            for name, value in flat(about["config"]).items()
-        },
+        "settings": {k: repr(tuple(v) if type(v) is list else v) for k, v in settings.items()},
         "data": about["data"],
         f"parameters: {facts['parameters']:,}": facts["shapes"],
         "a batch": facts["batch"],

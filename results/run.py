@@ -70,6 +70,7 @@ class Folder(contextlib.ExitStack):
         folder = cls(path)
         folder.about = about
         if not resume:  # what Lineage wrote goes, other files stay
+            (path / "summary.json").unlink(missing_ok=True)  # first: it is about the old run
             shutil.rmtree(path / "checkpoints", ignore_errors=True)
             for ours in (path / "metrics.jsonl", path / "outputs.npz", *path.glob("events.*")):
                 ours.unlink(missing_ok=True)
@@ -214,11 +215,10 @@ def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]
 
 def digest(folder: Path) -> str:
     """The SHA-256 of all files in a folder, names and contents, but for the seal that holds it."""
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != SEAL)
-    parts = (
-        str(p.relative_to(folder)).encode() + hashlib.sha256(p.read_bytes()).digest() for p in files
-    )
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    total = hashlib.sha256()
+    for file in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != SEAL):
+        total.update(str(file.relative_to(folder)).encode() + file.read_bytes())
+    return total.hexdigest()
 
 
 def shapes(tree: Any) -> dict[str, str]:

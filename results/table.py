@@ -82,19 +82,16 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
         for path in [config.parent for config in sorted(top.rglob("config.json"))] or [top]:
             try:
                 about, summary = read_run(path)
+                if not summary:
+                    raise FolderError(f"{path} is {status(path)}")
             except FolderError as e:
                 if strict:
-                    raise
-                say(f"left out: {e}")
+                    raise ValueError(f"{e}: only finished runs are published") from e
+                say(f"{e}: left out")
                 continue
-            if summary:
-                settings = report.settings(about["config"])
-                what = [about["experiment"], about["data"], about["code"], settings]
-                pools[json.dumps(what, sort_keys=True)].append(summary | about)
-            elif strict:
-                raise ValueError(f"{path} is {status(path)}: only finished runs are published")
-            else:
-                say(f"{path} is {status(path)}: left out")
+            what = [about["experiment"], about["data"], about["code"]]
+            what.append(report.settings(about["config"]))
+            pools[json.dumps(what, sort_keys=True)].append(summary | about)
     if not pools:
         raise ValueError("there is no finished run")
     return [pooled(folders) for folders in pools.values()]

@@ -49,7 +49,7 @@ def test_a_damaged_file_is_named(tmp_path, capsys, file, text):
     assert table.main([str(path)]) == 2
     out, err = capsys.readouterr()
     first, last = err.splitlines()
-    assert not out and first.startswith(f"left out: {path / file} is damaged: ")
+    assert not out and first.startswith(f"{path / file} is damaged: ")
     assert last == "error: there is no finished run"
     with Folder.open(path, about, overwrite=True):
         assert status(path) == "unfinished"
