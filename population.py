@@ -142,13 +142,9 @@ def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, A
             metrics = {name: mean.value for name, mean in scores.items()} | measures
             found[split] = {"examples": scores["loss"].weight, "metrics": metrics}
         batches = task.split("test", state.run)
-        arrays = {
-            "targets": batches.targets,
-            "mask": batches.mask,
-            "outputs": outputs,
-        }  # [S, B, ...]
-        arrays = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), arrays)
-        return {"splits": found, "arrays": arrays}
+        arrays = {"targets": batches.targets, "mask": batches.mask, "outputs": outputs}
+        flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), arrays)
+        return {"splits": found, "arrays": flat}
 
     return jax.vmap(one, (AXES,))(state)
 

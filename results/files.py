@@ -44,12 +44,13 @@ def status(path: Path) -> str:
 
 def read_run(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """A folder's config.json, {} if no run is there, and summary.json, {} until it has ended."""
-    files = path / "config.json", path / "summary.json"
-    about = read_json(files[0], ABOUT) if files[0].exists() else {}
-    if not about or not files[1].exists():
+    config, file = path / "config.json", path / "summary.json"
+    about = read_json(config, ABOUT) if config.exists() else {}
+    if not about or not file.exists():
         return about, {}
-    metric = read_json(files[1], SUMMARY)["expected"]["metric"]
-    return about, read_json(files[1], [f"splits.test.{metric}.values"])
+    text = file.read_bytes()
+    metric = parse(text, SUMMARY, str(file))["expected"]["metric"]
+    return about, parse(text, [f"splits.test.{metric}.values"], str(file))
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -139,9 +139,7 @@ def recorded(home: Path) -> list[Line]:
 def publish(lines: Sequence[Line], home: Path) -> None:
     """Puts lines into published.jsonl, where those of the same name were, and writes the page."""
     if len(set(map(label, lines))) < len(lines):
-        raise ValueError(
-            "code or a config changed between these runs: publish those of one version"
-        )
+        raise ValueError("code or a config changed between these runs: publish one version's")
     merged = {label(line): line for line in [*recorded(home), *lines]}
     every = sorted(merged.values(), key=label)
     commands = [f"- {label(line)}, {line['date'][:10]}: `{line['command']}`\n" for line in every]
