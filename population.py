@@ -6,7 +6,9 @@ depend on its neighbours.
 """
 
 import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +24,8 @@ from configs.check import SettingError, nearest
 from data.task import lower_is_better
 from experiment import State
 from models.graph import Matrix, Sparse
+from results import files
+from results.run import Folder
 
 
 def layout(step: Any, rest: Any) -> Any:
@@ -30,6 +34,10 @@ def layout(step: Any, rest: Any) -> Any:
 
 
 AXES = layout(None, 0)  # the axis of runs, as vmap takes it
+
+# XLA would hand small groups of operations to a library, whose calls cost more than they save:
+# a third of a step of GAT. Matrix products stay with it.
+CPU = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"}
 
 
 class Program(NamedTuple):
@@ -41,15 +49,27 @@ class Program(NamedTuple):
     runs: dict[str, np.ndarray]  # the numbers that tell the runs apart, [R]: seed, split_seed, ...
     shapes: State  # shape and place of every array
     start: Any  # (task) -> State
-    advance: Any  # lowered: (task, State) -> (State, what is measured); the state is donated
+    advance: Any  # (task, State) -> (State, what is measured); the state is donated
     test: Any  # (task, State) -> see `test`
 
 
 def trace(config: ConfigDict, model: Any, task: Any) -> Program:
-    """A population's programs, `advance` ready to be compiled.
+    """A population's programs, `advance` lowered, ready to be compiled.
 
     Raises SettingError for what only tracing can find, such as a metric that the task lacks.
     """
+    program = plan(config, model, task)
+    inputs = program.task, program.shapes
+    known = jax.eval_shape(program.test, *inputs)["splits"]["validation"]["metrics"]
+    wanted = [("select.metrics", name) for name in config.select.metrics]
+    for setting, name in [*wanted, ("expected.metric", config.expected.metric)]:
+        if name not in known:
+            raise SettingError(f"{setting}: the task has no {name!r}; {nearest(name, known)}")
+    return program._replace(advance=program.advance.lower(*inputs))
+
+
+def plan(config: ConfigDict, model: Any, task: Any) -> Program:
+    """A population's programs, of which only the start is traced: enough to restore a state."""
     runs = task.runs(range(config.seed, config.seed + config.seeds))
     runs = {name: np.asarray(numbers, np.int32) for name, numbers in runs.items()}
     count = largest_divisor(len(runs["seed"]), jax.device_count())  # runs are shared out evenly
@@ -64,16 +84,13 @@ def trace(config: ConfigDict, model: Any, task: Any) -> Program:
         state = State(*measured.pop("state"))
         return state._replace(step=state.step.max()), measured  # the furthest: others have stopped
 
-    begin = jax.jit(first, out_shardings=places)
+    options = CPU if jax.default_backend() == "cpu" else None
+    jit = functools.partial(jax.jit, compiler_options=options)
+    begin = jit(first, out_shardings=places)
     shapes = begin.eval_shape(task)
-    tested = jax.jit(map_runs(test, config, model, mesh))
-    known = jax.eval_shape(tested, task, shapes)["splits"]["validation"]["metrics"]
-    wanted = [("select.metrics", name) for name in config.select.metrics]
-    for setting, name in [*wanted, ("expected.metric", config.expected.metric)]:
-        if name not in known:
-            raise SettingError(f"{setting}: the task has no {name!r}; {nearest(name, known)}")
-    lowered = jax.jit(advance_all, donate_argnums=1).lower(task, shapes)
-    return Program(config, model, task, runs, shapes, begin, lowered, tested)
+    advancing = jit(advance_all, donate_argnums=1)
+    tested = jit(map_runs(test, config, model, mesh))
+    return Program(config, model, task, runs, shapes, begin, advancing, tested)
 
 
 def start(config: ConfigDict, model: Any, task: Any, runs: dict[str, np.ndarray]) -> State:
@@ -213,3 +230,32 @@ def describe(program: Program) -> dict[str, Any]:
         "batch": {name: f"{a.dtype} {a.shape}" for name, a in optimizer.by_path(batch).items()},
         "flops_per_step": cost.get("flops"),
     }
+
+
+def finished(path: Path) -> tuple[dict[str, Any], dict[str, Any], Program, State]:
+    """A finished run's config.json and summary.json, its programs and its last state.
+
+    Raises ValueError or OSError if there is none, or its data has changed; says if the code has.
+    """
+    about, summary = files.read_run(path)
+    if not summary:
+        raise ValueError(f"{path}: no finished run is there")
+    config = experiment.saved_config(about)
+    model, task = experiment.setup(config)
+    was, now = about["data"], dict(task.about)
+    for name in sorted(was | now):
+        if was.get(name) != now.get(name):
+            is_now = f"{name} is {now.get(name)!r}, but was {was.get(name)!r}"
+            raise ValueError(f"{path}: the data has changed, its {is_now}")
+    if code() not in about["code"]:
+        files.say("the code has changed since: the numbers may have too")
+    program = plan(config, model, task)
+    with Folder(path, readonly=True) as folder:
+        return about, summary, program, folder.restore(program.shapes)
+
+
+def code() -> str:
+    """A hash of all code that a run's numbers depend on: models, data and what trains them."""
+    home = Path(__file__).parent
+    ours = sorted([*home.glob("*.py"), *home.glob("models/*.py"), *home.glob("data/*.py")])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in ours)).hexdigest()[:16]

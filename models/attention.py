@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from models.dropout import Dropout
-from models.graph import Graph, Matrix, wide
+from models.edges import wide
+from models.graph import Graph, Matrix
 
 
 def dot(graph: Graph, q: Array, k: Array) -> Array:

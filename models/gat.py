@@ -92,4 +92,4 @@ def spread(x: Array | Matrix, heads: int) -> Array | Matrix:
 
 def project(x: Array | Matrix, kernel: Array) -> Array:
     """x W for every head: [N, H, F] or a Matrix of H heads, W [F, H, D] -> [N, H, D]."""
-    return x @ kernel if isinstance(x, Matrix) else jnp.einsum("nhf,fhd->nhd", x, kernel)
+    return x @ kernel if isinstance(x, Matrix) else jax.vmap(jnp.matmul, 1, 1)(x, kernel)

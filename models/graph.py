@@ -26,6 +26,8 @@ import numpy as np
 from flax import struct
 from jax import Array
 
+from models.edges import Groups, grouped_mix, stored, take, wide
+
 Reduction = Literal["sum", "mean", "max"]
 
 
@@ -44,11 +46,7 @@ class _Kind:
 
     def softmax(self, scores: Array) -> Array:
         """Weights over each receiver's senders, positive and summing to one: an edge array."""
-        exact = self._kept(wide(scores), -jnp.inf)
-        top = jax.lax.stop_gradient(self._max(exact))
-        top = jnp.where(jnp.isneginf(top), 0, top)  # where nobody is heard
-        powers = jnp.exp(exact - self._receive(top))
-        return _divide(powers, self._receive(self._sum(powers)), scores)
+        return _softmax(self, scores)
 
     def reduce(self, messages: Array, how: Reduction = "sum") -> Array:
         """Sum, mean or maximum over each receiver's senders: an edge array -> [..., Q, F]."""
@@ -65,6 +63,24 @@ class _Kind:
 
     def _kept(self, edges: Array, other: float) -> Array:
         return edges if self.mask is None else jnp.where(self.mask[..., None], edges, other)
+
+
+@jax.custom_jvp
+def _softmax(graph: _Kind, scores: Array) -> Array:
+    exact = graph._kept(wide(scores), -jnp.inf)
+    top = graph._max(exact)
+    top = jnp.where(jnp.isneginf(top), 0, top)  # where nobody is heard
+    powers = jnp.exp(exact - graph._receive(top))
+    return _divide(powers, graph._receive(graph._sum(powers)), scores)
+
+
+@_softmax.defjvp
+def _softmax_change(primals, changes):
+    """That of jax.nn.softmax: the weights are all it needs, where autodiff keeps every step."""
+    graph, weights = primals[0], _softmax(*primals)
+    pull = wide(weights) * graph._kept(wide(changes[1]), 0)
+    change = pull - wide(weights) * graph._receive(graph._sum(pull))
+    return weights, change.astype(weights.dtype)
 
 
 @struct.dataclass
@@ -126,10 +142,18 @@ class Sparse(_Kind):
     receivers: Array
     shape: tuple[int, int] = struct.field(pytree_node=False)
     mask: Array | None = None
+    groups: tuple[Groups, ...] = ()  # by receiver and by sender, if made by `grouped`
+
+    def grouped(self) -> "Sparse":
+        """The same graph, made on the host to mix faster where nodes have many edges: word counts
+        times a weight matrix, forth and back, take half the time."""
+        ends = np.asarray(self.receivers), np.asarray(self.senders)
+        groups = Groups.of(*ends, *self.shape), Groups.of(*ends[::-1], *self.shape[::-1])
+        return Sparse(self.senders, self.receivers, self.shape, self.mask, groups)
 
     def send(self, k: Array) -> Array:
         """What each edge carries from its sender: [K, F] -> [E, F]."""
-        return k[self.senders]
+        return take(stored(k), self.senders)
 
     def dot(self, q: Array, k: Array) -> Array:
         """Inner products per head: [Q, H, D], [K, H, D] -> [E, H]."""
@@ -137,7 +161,10 @@ class Sparse(_Kind):
 
     def mix(self, weights: Array, values: Array) -> Array:
         """Weighted sums per head: [E, H], [K, H, D] -> [Q, H, D]."""
-        return self._sum(self._kept(weights, 0)[..., None] * self.send(values))
+        weights = self._kept(weights, 0)
+        if self.groups:
+            return grouped_mix(self.groups, (self.receivers, self.senders), weights, values)
+        return self._sum(weights[..., None] * self.send(values))
 
     def degree(self) -> Array:
         """How many senders each receiver hears: [Q, 1]."""
@@ -154,7 +181,7 @@ class Sparse(_Kind):
         return Sparse(senders, receivers, self.shape, mask)
 
     def _receive(self, q: Array) -> Array:
-        return q[self.receivers]
+        return take(stored(q), self.receivers)
 
     def _sum(self, edges: Array) -> Array:
         total = jax.ops.segment_sum(wide(edges), self.receivers, self.shape[0])
@@ -188,6 +215,15 @@ class Matrix:
             return self.graph.mix(self.weights, v)
         return self.graph.mix(self.weights, v[:, None, :]).squeeze(1)
 
+    def with_self_loops(self) -> "Matrix":
+        """The same matrix with ones on the diagonal, whatever stood there: A + I."""
+        graph = self.graph.with_self_loops()
+        if isinstance(graph, Sparse):  # the loops are behind the edges
+            ones = jnp.ones((self.shape[0], *self.weights.shape[1:]), self.weights.dtype)
+            return Matrix(graph, jnp.concatenate([self.weights, ones]))
+        loops = jnp.eye(self.shape[0], dtype=bool)[..., None]
+        return Matrix(graph, jnp.where(loops, 1, self.weights))
+
     def edges(self) -> dict[str, np.ndarray]:
         """A Sparse graph's edges, on the host: source, target, self_loop [E] and weight [E, H]."""
         graph = self.graph
@@ -198,14 +234,16 @@ class Matrix:
         return dict(source=source, target=target, self_loop=source == target, weight=weight)
 
 
-def symmetric(graph: Graph) -> Array:
-    """The weights 1/sqrt(d_i d_j) of D^-1/2 A D^-1/2 (Kipf & Welling 2017): an edge array [..., 1].
+def symmetric(graph: Graph, weights: Array | None = None) -> Array:
+    """w_ij / sqrt(d_i d_j), the numbers of D^-1/2 W D^-1/2 (Kipf & Welling 2017): an edge array.
 
-    d is the number of senders a node hears; an edge from a node that hears nobody weighs zero.
+    d sums the weights of the senders that a node hears; without `weights`, an edge array as well,
+    every w is 1. An edge from a node that hears nobody weighs zero.
     """
-    degree = graph.degree()
-    scale = jnp.where(degree > 0, jax.lax.rsqrt(jnp.maximum(degree, 1)), 0)
-    return graph.pair(jnp.multiply, scale, scale)
+    degree = graph.degree() if weights is None else graph.reduce(weights)
+    scale = jnp.where(degree > 0, jax.lax.rsqrt(jnp.where(degree > 0, degree, 1)), 0)
+    share = graph.pair(jnp.multiply, scale, scale)
+    return share if weights is None else weights * share
 
 
 def _divide(total: Array, count: Array, like: Array) -> Array:
@@ -213,12 +251,6 @@ def _divide(total: Array, count: Array, like: Array) -> Array:
     some = count != 0  # true of NaN, so that the quotient shows it
     quotient = jnp.where(some, total / jnp.where(some, count, 1), 0)
     return quotient.astype(jnp.result_type(like, float))
-
-
-def wide(x: Array) -> Array:
-    """Numbers of fewer than 32 bits as float32 or int32, in which sums of them are taken."""
-    kind = jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32
-    return x.astype(kind) if x.dtype.itemsize < 4 else x
 
 
 def _square(shape: tuple[int, ...]) -> int:
