@@ -100,7 +100,7 @@ def parse(argv: list[str]) -> list[str]:
         if isinstance(value, tuple) and any(re.search("[,(]", v) for v in value if type(v) is str):
             stop(f"--config.{name}: write a tuple of words as \"('a','b')\", or repeat the flag")
     _check_modes({name: flags.FLAGS[name].value for name in MODES if flags.FLAGS[name].present})
-    logging.set_verbosity(logging.ERROR)  # Orbax has forty lines to say of every checkpoint
+    logging.set_verbosity(logging.ERROR)  # JAX tells of every accelerator that is not there
     return rest
 
 
@@ -163,6 +163,8 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
     """All that tells where a number came from: config.json."""
     import jax
 
+    import population
+
     file = config_file().as_posix()
     changed = [f"--config.{name}={value}" for name, value in overrides().items()]
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
@@ -172,19 +174,12 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
         "overrides": overrides(),
         "command": shlex.join(["python", "train.py", f"--config={file}", *changed]),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "code": code(),
+        "code": population.code(),
         "data": task.about,
         "device": f"{jax.device_count()} {jax.devices()[0].device_kind} devices on {cpus()} CPUs",
         "versions": {"python": sys.version.split()[0], **versions},
         "config": json.loads(json.dumps(config.to_dict())),
     }
-
-
-def code() -> str:
-    """A hash of all code that a run's numbers depend on: models, data and what trains them."""
-    home = Path(__file__).parent
-    files = sorted([*home.glob("*.py"), *home.glob("models/*.py"), *home.glob("data/*.py")])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def configure_jax() -> None:

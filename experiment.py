@@ -6,7 +6,9 @@ made from the run's seed and the step. So a saved state is a saved run, and resu
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -19,7 +21,7 @@ from ml_collections import ConfigDict
 import configs.check
 import optimizer
 from configs.check import SettingError, check_type, nearest
-from data.task import Mean, Task, lower_is_better
+from data.task import Batch, Mean, Task, lower_is_better
 from models.dropout import counter_key
 
 Scores = dict[str, Mean]
@@ -86,10 +88,23 @@ def build(namespace: Any, spec: Mapping[str, Any], section: str, **known: Any) -
     return make(**fields, **{key: value for key, value in known.items() if key in takes})
 
 
+def check_inputs(model: nn.Module, inputs: tuple[Any, ...]) -> None:
+    """Raises SettingError unless the model can be called with as many inputs as the task gives."""
+    signature = inspect.signature(model.__call__)
+    try:
+        signature.bind(*inputs, train=False)
+    except TypeError:
+        takes = f"model {type(model).__name__} takes ({', '.join(signature.parameters)})"
+        kinds = [type(x).__name__ if is_dataclass(x) else "Array" for x in inputs]
+        gives = f"the task gives {len(inputs)} inputs ({', '.join(kinds)}) and train"
+        raise SettingError(f"{takes}, {gives}") from None
+
+
 def init(config: ConfigDict, model: nn.Module, task: Task, run: dict, hyper: dict) -> State:
     """The state before the first step."""
     key, _ = jax.random.split(jax.random.key(run["seed"]))
     inputs = task.batch(run, jnp.int32(0)).inputs
+    check_inputs(model, inputs)
     variables = dict(model.init({"params": key, "dropout": key}, *inputs, train=False))
     params = variables.pop("params")
     vars = {k: v for k, v in variables.items() if k not in ("intermediates", "losses")}
@@ -163,26 +178,32 @@ def step(config: ConfigDict, model: nn.Module, task: Task, state: State) -> tupl
 def evaluate(
     model: nn.Module, task: Task, run: dict, params: Any, vars: dict, split: str
 ) -> tuple[Scores, dict[str, Array], Any]:
-    """A split's scores, its whole-split measures, and the outputs stacked [S, ...].
+    """A split's scores, its whole-split measures, and the outputs stacked [S, ...]."""
+    batches = task.split(split, run)
+    score = lambda outputs, batch: (task.score(outputs, batch), outputs)
+    scores, outputs = through(model, {"params": params, **vars}, batches, score)
+    measures = task.measure(outputs, batches) if hasattr(task, "measure") else {}
+    return jax.tree.map(lambda a: a.sum(0), scores), measures, outputs
+
+
+def through(model: nn.Module, variables: dict, batches: Batch, of: Callable) -> Any:
+    """of(outputs, batch) for each of the batches [S, ...], stacked likewise.
 
     Only carried memory moves from batch to batch, from a zero start; all else is frozen.
     """
-    batches = task.split(split, run)
-    first = jax.tree.map(lambda a: a[0], batches)
     carry = {}
-    if "carry" in vars:
+    if "carry" in variables:
+        first = jax.tree.map(lambda a: a[0], batches)
         init = functools.partial(model.init, train=False)
         shapes = jax.eval_shape(init, jax.random.key(0), *first.inputs)["carry"]
         carry["carry"] = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
     def one(carry, batch):
-        variables = {"params": params, **statistics(vars), **carry}
-        outputs, carry = model.apply(variables, *batch.inputs, train=False, mutable=["carry"])
-        return dict(carry), (task.score(outputs, batch), outputs)
+        inputs = {**statistics(variables), **carry}, *batch.inputs
+        outputs, carry = model.apply(*inputs, train=False, mutable=["carry"])
+        return dict(carry), of(outputs, batch)
 
-    _, (scores, outputs) = jax.lax.scan(one, carry, batches)
-    measures = task.measure(outputs, batches) if hasattr(task, "measure") else {}
-    return jax.tree.map(lambda a: a.sum(0), scores), measures, outputs
+    return jax.lax.scan(one, carry, batches)[1]
 
 
 def validate(config: ConfigDict, model: nn.Module, task: Task, state: State) -> tuple[State, dict]:
@@ -248,6 +269,27 @@ def look(config: ConfigDict, model: nn.Module, task: Task, state: State) -> dict
         {"params": params, **vars}, *inputs, train=False, mutable=["intermediates", "carry"]
     )
     return dict(found.get("intermediates", {}))
+
+
+def load(folder: str | Path, index: int | None = None) -> tuple[nn.Module, dict, Task, dict]:
+    """A finished run's model, the variables that were tested, its task and the run's own numbers.
+
+    Of a folder's runs, `index` says which; by default it is the one with the best validation.
+    """
+    import population  # which stands on this module
+
+    _, summary, program, state = population.finished(Path(folder))
+    index = population.best_run(program.config, summary) if index is None else index
+    if not 0 <= index < summary["n"]:
+        raise ValueError(f"run {index} of {folder}: expected 0 to {summary['n'] - 1}")
+    if failed_at := summary["runs"][index]["failed_at"]:
+        raise ValueError(f"run {index} of {folder} failed at step {failed_at}")
+    # On one device, which calls model and task without being told where things are.
+    task, state = jax.tree.map(jnp.asarray, jax.device_get((program.task, state)))
+    own = population.one_run(state, index)
+    params, vars = final(program.config, own)
+    run = {name: int(number) for name, number in own.run.items()}
+    return program.model, {"params": params, **vars}, task, run
 
 
 def saved_config(about: Mapping[str, Any]) -> ConfigDict:

@@ -121,18 +121,7 @@ def train(config: ConfigDict) -> int:
 def evaluate(path: Path) -> int:
     """The command --evaluate: a finished run's block, its numbers computed again."""
     with commandline.complaints(ValueError, OSError):
-        about, summary = read_run(path)
-        if not summary:
-            raise ValueError(f"--evaluate={path}: no finished run is there")
-        config = experiment.saved_config(about)
-        model, task = experiment.setup(config)
-        if task.about != about["data"]:
-            raise ValueError(f"{path}: the data is {task.about}, the run's is {about['data']}")
-        if commandline.code() not in about["code"]:
-            print("the code has changed since: the numbers may have too", file=sys.stderr)
-        program = population.trace(config, model, task)
-        with Folder(path, readonly=True) as folder:
-            state = folder.restore(program.shapes)
+        about, summary, program, state = population.finished(path)
     cost = {name: summary[name] for name in ("seconds", "peak_memory")}
     return ended(conclude(program, state, about, cost)[0], path)
 

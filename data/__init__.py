@@ -1,3 +1,4 @@
 """Every task, by the name that a config gives it."""
 
 from data.citation import Citation as Citation
+from data.own_graph import OwnGraph as OwnGraph

@@ -28,17 +28,20 @@ FEATURES = {  # of N papers with M citations, direction forgotten
     "test": marks,  # [N] 1000 papers
     "classes": np.int32,  # how many there are
 }
-Planetoid = collections.namedtuple("Planetoid", [*FEATURES, "checksum"])
+Planetoid = collections.namedtuple("Planetoid", [*FEATURES, "checksum", "ids", "names"])
 
 
 def read(dataset: str) -> Planetoid:
-    """The FEATURES of "citeseer" or "cora", prepared on first use; errors as in `source.load`."""
+    """The FEATURES of "citeseer" or "cora", prepared on first use; errors as in `source.load`.
+
+    With the papers' ids and the classes' names, each None where none are published.
+    """
     builders = {builder.name: builder for builder in (CiteSeer, Cora)}
     if dataset not in builders:
         raise ValueError(f"task.dataset = {dataset!r}: expected {' or '.join(builders)}")
     builder = builders[dataset]
     [graph] = source.load(builder, "full")
-    return Planetoid(**graph, checksum=builder.checksum())
+    return Planetoid(**graph, checksum=builder.checksum(), **builder.names())
 
 
 def parse(files: dict[str, Path]) -> tuple:
@@ -109,6 +112,12 @@ class Cora(Builder):
     def checksum(cls) -> str:
         return source.sha256(CORA)
 
+    @classmethod
+    def names(cls) -> dict[str, list[str] | None]:
+        with np.load(CORA) as cora:
+            ids, names = cora["paper_ids"].astype(str), cora["class_names"]
+            return {"ids": ids.tolist(), "names": names.tolist()}
+
     def graph(self):
         with np.load(CORA) as cora:
             indices, indptr = cora["feature_indices"], cora["feature_indptr"]
@@ -135,6 +144,10 @@ class CiteSeer(Builder):
     @classmethod
     def checksum(cls) -> str:
         return hashlib.sha256("".join(cls.SHA256.values()).encode()).hexdigest()
+
+    @classmethod
+    def names(cls) -> dict[str, list[str] | None]:
+        return {"ids": None, "names": None}
 
     def graph(self):
         url = f"{URL}/raw/master/data/ind.citeseer."

@@ -38,9 +38,13 @@ class Task(Protocol):
     """A frozen pytree dataclass holding its arrays, handed to jit as an argument.
 
     `run` is a small dict of one run's own numbers, always its `seed` and, where the task has them,
-    a fold or a split: a population can be ten folds as well as ten seeds. A task may also have
-    `measure(outputs, batches) -> {name: Array}`, metrics of a whole split such as an AUC: traced,
-    its arguments stacked [S, ...].
+    a fold or a split: a population can be ten folds as well as ten seeds.
+
+    A task may also have `measure(outputs, batches) -> {name: Array}`, metrics of a whole split such
+    as an AUC: traced, its arguments stacked [S, ...]. To be of use on people's own input, by
+    predict.py, it has `read(path, run) -> (known, batches)`, all examples in a file, or all of its
+    own if path is None, stacked [S, ...], with whatever `write(known, outputs)` then has to know to
+    give the rows of a table, its head first.
     """
 
     dims: Mapping[str, int]  # what the model must know: out, vocab, ...

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from data.citation import PARTS, Citation, nodes, random_partition
+from data.citation import Citation
+from data.nodes import PARTS, nodes, random_partition
 
 LOCAL = pathlib.Path(os.environ.get("LINEAGE_DATA", "nowhere"), "planetoid")
 DATASETS = {  # nodes, words, classes, undirected edges, nodes without words
@@ -53,6 +54,23 @@ def test_public(dataset):  # GDATA-7
     assert np.bincount(batch.targets[batch.mask]).tolist() == [20] * classes
 
 
+def test_names():
+    task = Citation("cora")
+    assert task.facts.ids[:3] == ["1110563", "446271", "52515"] and len(set(task.facts.ids)) == 2708
+    assert (
+        task.facts.classes[3] == "Neural_Networks" and task.about["classes"] == task.facts.classes
+    )
+    with pytest.raises(ValueError, match="the task on cora reads no other graph"):
+        task.read("elsewhere", {"seed": 0})
+
+
+@needs_files
+def test_citeseer_names_neither_papers_nor_classes():
+    task = Citation("citeseer")
+    assert task.facts.ids[:2] == ["0", "1"] and task.facts.classes == list("012345")
+    assert "classes" not in task.about
+
+
 @each
 def test_random(dataset):  # GDATA-7
     task = Citation(dataset, "random", splits=3)
@@ -80,8 +98,8 @@ def test_runs_are_mapped_over_a_task_that_is_an_argument():
 def test_wrong_settings():
     with pytest.raises(ValueError, match="task.split = 'fixed': expected 'public' or 'random'"):
         Citation(split="fixed")
-    with pytest.raises(ValueError, match="class 1 has 50 nodes: a random split needs 51"):
-        random_partition(np.repeat([0, 1], [51, 50]), 2, seed=0)
+    with pytest.raises(ValueError, match="class b has 50 nodes: a random split needs 51"):
+        random_partition(np.repeat([0, 1], [51, 50]), "ab", seed=0)
 
 
 def small(**changes):
@@ -94,7 +112,7 @@ def small(**changes):
         "parts": [[0, 1, 2, -1]],
     }
     arrays = {name: np.array(array) for name, array in (arrays | changes).items()}
-    return nodes(**arrays, features=2, classes=2, normalize=True)
+    return nodes(**arrays, features=2, classes=["a", "b"], normalize=True)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +132,8 @@ def small(**changes):
         ({"columns": [0, 1]}, "columns int64[2]: expected integers [3]"),
         ({"values": [1, np.nan, 5]}, "values nan (at [1]): expected a finite number (of 32 bits)"),
         ({"values": [1.0, 3, 5, 7]}, "values float64[4]: expected numbers [3]"),
+        ({"weights": [1, 0]}, "weights 0 (at [1]): expected a positive number (of 32 bits)"),
+        ({"weights": [1.0]}, "weights float64[1]: expected numbers [2]"),
         ({"labels": [0, 2, 1, -1]}, "labels 2 (at [1]): expected -1 to 1"),
         ({"labels": [0.0, 1, 1, -1]}, "labels float64[4]: expected integers [N]"),
         ({"labels": [[0, 1, 1, -1]]}, "labels int64[1, 4]: expected integers [N]"),

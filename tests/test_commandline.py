@@ -74,7 +74,7 @@ def test_bad_input_is_one_line(tmp_path, words, said):
     ("words", "said"),
     [
         (["--config"], "Missing value for flag --config"),
-        (["--evaluate=nowhere"], "--evaluate=nowhere: no finished run is there"),
+        (["--evaluate=nowhere"], "nowhere: no finished run is there"),
         ([GCN, "--workdir", "--resume"], "--workdir=--resume: expected a folder"),
         ([GCN, "--workdir="], "--workdir=: expected a folder"),
     ],

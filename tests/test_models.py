@@ -40,7 +40,7 @@ def forward(model, params, x, graph):
 def training(model, params, x, graph, seed=0):
     """The output with dropout, and the first attention that is shown."""
     rngs = {"dropout": counter_key(jax.random.key(seed))}
-    value, sown = model.apply(params, x, graph, True, rngs=rngs, mutable=["intermediates"])
+    value, sown = model.apply(params, x, graph, train=True, rngs=rngs, mutable=["intermediates"])
     return value, jax.tree.leaves(sown["intermediates"].get("attention"))
 
 
@@ -214,7 +214,7 @@ def test_training_survives_when_nearly_all_attention_is_dropped():  # GRAPH-9
         params, opt = state
 
         def loss(params):
-            logits = model.apply(params, x, graph, True, rngs={"dropout": key})
+            logits = model.apply(params, x, graph, train=True, rngs={"dropout": key})
             return optax.softmax_cross_entropy_with_integer_labels(logits, targets).mean()
 
         value, gradients = jax.value_and_grad(loss)(params)
