@@ -8,7 +8,7 @@ CONFIG ?= configs/gat_cora.py
 # Modules, not the scripts in bin/: those break when the checkout moves, and where its path is long.
 python = $(VENV)/bin/python
 
-.PHONY: setup train test lint lock clean
+.PHONY: setup train test lint bench gallery lock clean
 # Two pips must never work in one environment at once, whatever -j says.
 .NOTPARALLEL:
 
@@ -30,6 +30,24 @@ lint: $(VENV)/.ready-test
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
+
+# A quarter of an hour on two cores, during which nothing else should run. The peers have an
+# environment of their own.
+bench: $(VENV)/.ready .venv-peers/.ready
+	for name in gat_cora gcn_cora seeds_cora; do $(python) -m benchmarks.$$name || exit 1; done
+
+.venv-peers/.ready: benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# The README's pictures. A run that is not there is trained, two minutes on two cores.
+gallery: $(patsubst %,results/%/default/summary.json,gat_cora gcn_cora mlp_cora) | $(VENV)/.ready
+	$(python) -m results.plot $(dir $<) --output=results/gallery --format=png
+	$(python) -m results.plot $(dir $^) --output=results/gallery --format=png
+
+results/%/default/summary.json: | $(VENV)/.ready
+	$(python) train.py --config=configs/$*.py
 
 # Keeps the pins that still fit; `make lock ARGS=--upgrade` takes the newest. The one target that needs uv.
 lock:

@@ -4,6 +4,7 @@ Bad input ends in one line and exit code 2. An interrupt (Ctrl-C) or SIGTERM is 
 the loop, which saves; the exit code then is 130 or 143.
 """
 
+import ctypes
 import hashlib
 import importlib.metadata
 import json
@@ -188,6 +189,9 @@ def configure_jax() -> None:
     Compiled programs are kept, small ones too. Each CPU is a device, so that runs are shared out
     to them: one small run cannot keep two cores busy, two runs can.
     """
+    with suppress(AttributeError, OSError, TypeError):  # glibc keeps what is freed, the more the
+        # larger it was, unless told a limit (-3: M_MMAP_THRESHOLD): a tenth of a run's memory
+        ctypes.CDLL(None).mallopt(-3, 2**17)
     import jax
 
     from data.source import cache

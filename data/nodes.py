@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from jax import Array
-from scipy.special import softmax
 
 from data.task import Batch, Mean, Run, balanced_accuracy, classify
 from models.graph import Matrix, Sparse
@@ -93,8 +92,8 @@ class Nodes:
         """A table, its head first: each node's class, as predicted, and all probabilities."""
         classes = self.facts.classes
         yield ("id", "split", "target", "prediction", *(f"p_{name}" for name in classes))
-        [logits] = np.asarray(outputs, np.float64)  # [N, C]
-        shares = softmax(logits, axis=-1).astype(np.float32).astype(str)  # the digits they have
+        [logits] = np.asarray(outputs, np.float32)  # [N, C]
+        shares = np.asarray(jax.nn.softmax(logits)).astype(str)  # the digits they have
         for node, best, share in zip(known, logits.argmax(-1), shares.tolist(), strict=True):
             yield (*node, classes[best], *share)
 

@@ -1,0 +1,167 @@
+"""Ours beside its peers: whole processes in turn, ratios pair by pair, one JSON line a workload.
+
+A, B, C, A, B, C ...: what else the machine does meanwhile falls on all alike. A ratio is ours over
+a peer's of the same round; of the rounds the median is reported. Lower is better.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HOME = Path(__file__).parent
+PEER = os.environ.get("PEER_PYTHON", str(HOME.parent / ".venv-peers/bin/python"))
+ROUNDS = 5
+PAGE = """\
+# Benchmarks
+
+Whole processes in turn, ours, a peer, the next peer, and again, {rounds} times. A ratio is ours to
+that peer of the same round; its median is given, and its range. Lower is better. Nothing is typed:
+`make bench` measures everything and writes this page.
+
+On {machine}; {versions}.
+"""
+
+
+class Cost(NamedTuple):
+    """What one process took."""
+
+    value: float  # in the workload's unit
+    memory: float  # MiB at most
+    versions: Mapping[str, str]
+
+
+Side = Callable[[Path], Cost]  # runs a process, which may keep compiled programs in a folder
+Value = Callable[[Mapping[str, Any]], float]
+
+
+def lineage(value: Value | None, *words: str) -> Side:
+    """Ours: train.py in a folder of its own; `value` of its summary, or else its seconds in all."""
+
+    def run(cache: Path) -> Cost:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "train.py", *words, f"--workdir={folder}/run"]
+            kept = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache)}
+            began = time.monotonic()
+            subprocess.run(command, cwd=HOME.parent, env=kept, check=True, capture_output=True)
+            seconds = time.monotonic() - began
+            files = [Path(folder, "run", name) for name in ("summary.json", "config.json")]
+            summary, about = (json.loads(file.read_text("utf-8")) for file in files)
+        versions = {name: about["versions"][name] for name in ("python", "jax", "flax")}
+        took = value(summary) if value else seconds
+        return Cost(took, summary["peak_memory"] / 2**20, versions)
+
+    return run
+
+
+def peer(value: Value, *words: str) -> Side:
+    """A peer's script; `value` of the JSON line that it prints."""
+
+    def run(cache: Path) -> Cost:
+        command = [PEER, *words]
+        done = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True)
+        found = json.loads(done.stdout)
+        return Cost(value(found), found["peak_memory"] / 2**20, found["versions"])
+
+    return run
+
+
+def compare(
+    workload: str,
+    unit: str,
+    notes: str,
+    sides: Mapping[str, Side],
+    cold: bool = False,
+    home: Path = HOME,
+) -> None:
+    """Measures the sides, "ours" and peers; prints the line and keeps it for home's page.
+
+    Ours finds its compiled programs in a cache that a run before the first round has filled, whose
+    memory is given too; if `cold`, it compiles them in every round.
+    """
+    rounds: list[dict[str, Cost]] = []
+    busy = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as cache:
+        first = sides["ours"](Path(cache, "warm"))
+        for i in range(ROUNDS):
+            place = Path(cache, str(i) if cold else "warm")
+            rounds.append({name: side(place) for name, side in sides.items()})
+            print(f"{workload}, round {i + 1}: {say(rounds[-1])} {unit}", file=sys.stderr)
+    line = {
+        "workload": workload,
+        "unit": unit,
+        "ours": spread([one["ours"].value for one in rounds]),
+        "peers": {
+            name: spread([one[name].value for one in rounds]) for name in sides if name != "ours"
+        },
+        "ratio": ratios(rounds, "value"),
+        "memory": {name: spread([one[name].memory for one in rounds]) for name in sides},
+        "memory_when_compiling": round(first.memory, 1),
+        "memory_ratio": ratios(rounds, "memory"),
+        "rounds": ROUNDS,
+        "versions": {k: v for cost in rounds[0].values() for k, v in cost.versions.items()},
+        "machine": machine(),
+        "load_before": round(busy, 2),
+        "notes": notes,
+    }
+    print(json.dumps(line, ensure_ascii=False))
+    file = home / "measured.jsonl"
+    known = file.read_text("utf-8").splitlines() if file.exists() else []
+    lines = [json.loads(text) for text in known]
+    lines = [old for old in lines if old["workload"] != workload] + [line]
+    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines)
+    file.write_text(text, encoding="utf-8")
+    (home / "README.md").write_text(page(lines), encoding="utf-8")
+
+
+def say(costs: Mapping[str, Cost]) -> str:
+    return ", ".join(f"{name} {cost.value:.3g}" for name, cost in costs.items())
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    found = dict(median=statistics.median(values), min=min(values), max=max(values))
+    return {name: float(f"{value:.4g}") for name, value in found.items()}
+
+
+def ratios(rounds: list[dict[str, Cost]], field: str) -> dict[str, dict[str, float]]:
+    pairs = lambda name: [getattr(one["ours"], field) / getattr(one[name], field) for one in rounds]
+    return {name: spread(pairs(name)) for name in rounds[0] if name != "ours"}
+
+
+def machine() -> str:
+    """The processor, as the system names it, and how many of its cores are ours."""
+    info = Path("/proc/cpuinfo")
+    text = info.read_text() if info.exists() else ""
+    names = [line.partition(": ")[2] for line in text.splitlines() if line.startswith("model name")]
+    return f"{len(os.sched_getaffinity(0))} cores of {(names or [platform.processor()])[0]}"
+
+
+def page(lines: list[dict[str, Any]]) -> str:
+    """benchmarks/README.md."""
+    known = {name: version for line in lines for name, version in line["versions"].items()}
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(known.items()))
+    head = dict(rounds=lines[0]["rounds"], machine=lines[0]["machine"], versions=versions)
+    text = [PAGE.format(**head)]
+    for line in sorted(lines, key=lambda line: line["workload"]):
+        text += [f"## {line['workload']}\n", line["notes"] + "\n"]
+        text += [
+            f"| | {line['unit']} | ours / it | MiB at most | ours / it |",
+            "|---|---|---|---|---|",
+        ]
+        text += [f"| ours | {cell(line['ours'])} | | {cell(line['memory']['ours'])} | |"]
+        for name, found in line["peers"].items():
+            cells = found, line["ratio"][name], line["memory"][name], line["memory_ratio"][name]
+            text += [f"| {name} | {' | '.join(map(cell, cells))} |"]
+        text += [f"\nOurs takes {line['memory_when_compiling']:.0f} MiB in a run that compiles.\n"]
+    return "\n".join(text)
+
+
+def cell(found: Mapping[str, float]) -> str:
+    return f"{found['median']:g} ({found['min']:g} to {found['max']:g})"
