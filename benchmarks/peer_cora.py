@@ -96,7 +96,7 @@ def sparse(net, features):
 def run(asked, seed, features, labels, edges, train, test):
     """Seconds of a run's training, seconds an epoch after the first ones, test accuracy."""
     torch.manual_seed(seed)
-    net = {"gat": GAT, "gcn": GCN}[asked.model](features.shape[1], 7)
+    net = (GAT if asked.model == "gat" else GCN)(features.shape[1], 7)
     forward = (sparse if asked.sparse else dense)(net, features)
     optimizer = torch.optim.Adam(net.decayed())
     began = time.perf_counter()
