@@ -1,0 +1,146 @@
+"""Pictures of runs, made for a paper's column: what the files of a run folder show.
+
+python -m results.plot DIR                          # of one run, into its folder or --output
+python -m results.plot DIR DIR... --output=FOLDER   # of many, or folders of them: what they cost
+
+Of one run: curves, seeds, confusion, features, attention; of many: parameters, seconds. Each is
+written as PNG and PDF, or as --format says. What a folder has no data for is left out and named.
+"""
+
+import argparse
+import io
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.style
+from matplotlib.figure import Figure
+from PIL import Image
+
+from results import figures, pictures, table
+from results.files import say
+
+METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no version, no date
+
+
+def of_run(path: Path) -> dict[str, Figure]:
+    """A run's pictures by name; in one line, which there are not, and why."""
+    run, found, missing = pictures.Run(path), {}, defaultdict(list)
+    for draw in pictures.PICTURES:
+        try:
+            found[draw.__name__] = draw(run)
+        except pictures.Missing as e:
+            missing[str(e)].append(draw.__name__)
+    if missing:
+        reasons = (f"{', '.join(names)} ({why})" for why, names in missing.items())
+        say(f"{path}: left out: {'; '.join(reasons)}")
+    return found
+
+
+def of_many(paths: Sequence[Path]) -> dict[str, Figure]:
+    """A metric against what it costs, for each data set, split and metric by itself."""
+    kinds: dict[tuple[str, str, str], list[table.Line]] = defaultdict(list)
+    for line in sorted(table.read(paths, strict=False), key=table.label):
+        if line["mean"] is None:
+            say(f"{table.label(line)}: every run failed: left out")
+            continue
+        kinds[line["task"], line["split"], line["metric"]].append(line)
+    if not kinds:
+        raise ValueError("every run failed")
+    lines = [line for group in kinds.values() for line in group]
+    note = f"Mean ± sample standard deviation over {span([line['n'] for line in lines])}."
+    device = f" Measured on: {'; '.join(sorted({line['device'] for line in lines}))}."
+    found = {}
+    for cost, label, more in (
+        ("parameters", "parameters", ""),
+        ("seconds", "training time of a run (s)", device),
+    ):
+        panels = []
+        for (task, split, metric), group in sorted(kinds.items()):
+            spent = [line["parameters"] if cost == "parameters" else each(line) for line in group]
+            points = [
+                figures.Point(name(line, group), price, line["mean"], line["std"])
+                for line, price in zip(group, spent, strict=True)
+            ]
+            panels.append(figures.Panel(f"{task}, {split} split", metric, points))
+        found[cost] = figures.costs(panels, label, note + more)
+    return found
+
+
+def name(line: table.Line, group: Sequence[table.Line]) -> str:
+    """What tells a line from the others: its system, its experiment and settings, or its date."""
+    for known in (lambda line: line["system"], table.label):
+        if sum(known(other) == known(line) for other in group) == 1:
+            return known(line)
+    return f"{table.label(line)}, {line['date']}"
+
+
+def each(line: table.Line) -> float:
+    """The seconds that one of a line's runs took, those that failed among them."""
+    return line["seconds"] / (line["n"] + len(line["failed"].split(", ")) * bool(line["failed"]))
+
+
+def span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return pictures.count(high, "run") if low == high else f"{low} to {high} runs"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m results.plot")
+    add = parser.add_argument
+    add("paths", nargs="+", type=Path, metavar="DIR", help="run folders, or folders of them")
+    add("--output", type=Path, metavar="FOLDER", help="where the pictures go")
+    add("--format", choices=METADATA, action="append", help="if not said, both")
+    asked = parser.parse_args(words)
+    try:
+        for path in asked.paths:
+            if next(path.rglob("config.json"), None) is None:
+                raise ValueError(f"{path}: there is no run")
+        [first, *more] = asked.paths
+        one = not more and (first / "config.json").exists()
+        if not one and not asked.output:
+            raise ValueError("say --output=FOLDER: where the pictures of many runs go")
+        folder = asked.output or first
+        with matplotlib.style.context(figures.STYLE, after_reset=True):
+            found = of_run(first) if one else of_many(asked.paths)
+            files = {
+                folder / f"{name}.{kind}": content(figure, kind)
+                for name, figure in found.items()
+                for kind in asked.format or METADATA
+            }
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, data in files.items():  # all are made before the first is written
+            write(file, data)
+            print(file)
+    except (OSError, ValueError) as e:
+        say(f"error: {' '.join(str(e).split())}")
+        return 2
+    return 0
+
+
+def content(figure: Figure, kind: str) -> bytes:
+    """A picture's file: the same bytes for the same run."""
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, metadata=METADATA[kind])
+    if kind == "png":  # of at most 256 colours, which nobody sees, in a third of the bytes
+        image = Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        image.save(file := io.BytesIO(), "png", optimize=True, dpi=(300, 300))
+    return file.getvalue()
+
+
+def write(path: Path, data: bytes) -> None:
+    """All or nothing: a reader never sees a half-written file."""
+    partial = path.with_name(f"{path.name}.tmp")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    if sys.stdout:
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # no terminal lacks "?"
+    sys.exit(main())
