@@ -14,6 +14,7 @@ Row = dict[str, Any]
 Facts = Mapping[str, Any]
 LOCK = ".lock"
 ENDED = ("finished", "failed")
+PICTURES = ("curves", "seeds", "confusion", "features", "attention")  # of a run, by plot.py
 
 # What these files have to say, whoever reads them.
 ROW = "step split seconds".split()

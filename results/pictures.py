@@ -208,8 +208,5 @@ def attention(run: Run) -> Figure:
     return outputs.maps(dict(zip(names, firsts, strict=True)), note)
 
 
-PICTURES = (curves, seeds, confusion, features, attention)
-
-
 def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from results import figures, pictures, table
-from results.files import say
+from results.files import PICTURES, say
 
 METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no version, no date
 
@@ -27,11 +27,11 @@ METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no vers
 def of_run(path: Path) -> dict[str, Figure]:
     """A run's pictures by name; in one line, which there are not, and why."""
     run, found, missing = pictures.Run(path), {}, defaultdict(list)
-    for draw in pictures.PICTURES:
+    for name in PICTURES:
         try:
-            found[draw.__name__] = draw(run)
+            found[name] = getattr(pictures, name)(run)
         except pictures.Missing as e:
-            missing[str(e)].append(draw.__name__)
+            missing[str(e)].append(name)
     if missing:
         reasons = (f"{', '.join(names)} ({why})" for why, names in missing.items())
         say(f"{path}: left out: {'; '.join(reasons)}")

@@ -72,8 +72,11 @@ class Folder(contextlib.ExitStack):
         if not resume:  # what Lineage wrote goes, other files stay
             (path / "summary.json").unlink(missing_ok=True)  # first: it is about the old run
             shutil.rmtree(path / "checkpoints", ignore_errors=True)
-            for ours in (path / "metrics.jsonl", path / "outputs.npz", *path.glob("events.*")):
-                ours.unlink(missing_ok=True)
+            pictures = [f"{name}.{kind}" for name in files.PICTURES for kind in ("png", "pdf")]
+            for ours in ("metrics.jsonl", "outputs.npz", *pictures):
+                (path / ours).unlink(missing_ok=True)
+            for events in path.glob("events.*"):
+                events.unlink()
             folder._begin()
         return folder
 

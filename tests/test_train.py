@@ -329,8 +329,9 @@ def test_folders_are_not_overwritten(tmp_path):  # CKPT-5
         pass
     assert status(path) == "unfinished" and not (path / "checkpoints").exists()
     (path / "thesis.tex").write_text("kept")
+    (path / "curves.png").touch()
     with Folder.open(path, about(config()), overwrite=True):
-        assert (path / "thesis.tex").read_text() == "kept"
+        assert (path / "thesis.tex").read_text() == "kept" and not (path / "curves.png").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("years of work")
     with pytest.raises(ValueError, match="no run's"):
