@@ -51,7 +51,7 @@ def dense(task):
     return np.asarray(task.features @ jnp.eye(task.features.shape[1]))
 
 
-def test_by_hand(folder):
+def test_by_hand(folder):  # GDATA-4
     path = folder()
     task = OwnGraph(path)
     assert task.facts.ids == ["10", "20", "35", "a, é"] and task.facts.classes == ["x", "y"]
@@ -97,7 +97,7 @@ def test_dialects(folder, change):
     np.testing.assert_array_equal(dense(one), dense(other))
 
 
-def test_options_are_those_of_the_call(folder):
+def test_options_are_those_of_the_call(folder):  # GDATA-6
     path = folder()
     first, second = OwnGraph(path), OwnGraph(path, features=("b",), directed=True, weighted=True)
     assert dense(second).tolist() == [[0], [2.5], [0], [1]]
@@ -350,7 +350,7 @@ def test_models_take_what_the_task_gives(folder):
             experiment.check_inputs(model, task.inputs)
 
 
-def test_twenty_thousand_nodes(folder):
+def test_twenty_thousand_nodes(folder):  # GRAPH-11
     count, rng = 20_000, np.random.default_rng(0)
     features = rng.normal(size=(count, 50)).round(2)
     parts = ["train", "validation", "test", ""]

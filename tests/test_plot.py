@@ -63,7 +63,7 @@ def texts(ax):
     return [text.get_text() for text in ax.texts]
 
 
-def test_a_run_is_drawn_into_its_folder(tmp_path, show):
+def test_a_run_is_drawn_into_its_folder(tmp_path, show):  # PLATFORM-1
     path = complete(tmp_path / "Läufe, the first")
     before = files(path)
     assert show(path) == (0, BOTH, "")
