@@ -98,7 +98,7 @@ def parse(argv: list[str]) -> list[str]:
     if rest[1:]:
         stop(f"unexpected argument {rest[1]!r}: settings are written --config.NAME=VALUE")
     for name, value in overrides().items():
-        if isinstance(value, tuple) and any(re.search("[,(]", v) for v in value if type(v) is str):
+        if isinstance(value, tuple) and len(value) == 1 and re.match(r"\(|.*,", str(value[0])):
             stop(f"--config.{name}: write a tuple of words as \"('a','b')\", or repeat the flag")
     _check_modes({name: flags.FLAGS[name].value for name in MODES if flags.FLAGS[name].present})
     logging.set_verbosity(logging.ERROR)  # JAX tells of every accelerator that is not there

@@ -12,10 +12,10 @@ if __name__ == "__main__":  # at once: while it is imported, jax would swallow a
 import argparse
 import csv
 import functools
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 
@@ -41,8 +41,9 @@ def main(words: Sequence[str] | None = None) -> None:
         text = predict(asked.run, asked.index, asked.input)
         if asked.output:
             write(asked.output, text)
-    if not asked.output:
-        print(text, end="")
+        else:  # not through sys.stdout, which would try again at the end to write what failed
+            with open(1, "w", encoding="utf-8", newline="", closefd=False) as terminal:
+                terminal.write(text)
 
 
 def predict(folder: Path, index: int | None, path: str | None) -> str:
@@ -53,13 +54,12 @@ def predict(folder: Path, index: int | None, path: str | None) -> str:
     known, batches = task.read(path, run)
     through = functools.partial(experiment.through, model, of=lambda outputs, batch: outputs)
     table = task.write(known, jax.jit(through)(variables, batches))
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(table)
-    return text.getvalue()
+    lines = csv.writer(SimpleNamespace(write=lambda line: line))  # quotes any kind of line break
+    return "".join(lines.writerow(row).removesuffix("\r\n") + "\n" for row in table)
 
 
 if __name__ == "__main__":
-    sys.stdout, sys.stderr = map(commandline.Heedless, (sys.stdout, sys.stderr))
-    sys.stdout.reconfigure(encoding="utf-8")  # what a file gets, whatever the terminal's letters
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
+    sys.stderr = commandline.Heedless(sys.stderr)
     commandline.configure_jax()
     main()

@@ -18,8 +18,8 @@ from xml.etree import ElementTree  # resolves no external entities, and expat st
 
 import numpy as np
 
-NUMBERS = {"boolean", "int", "integer", "long", "float", "double"}  # of GraphML's types
-SMALLEST, LARGEST = 1.2e-38, 3.4e38  # positive numbers of 32 bits
+NUMBERS = {"boolean", "byte", "short", "int", "integer", "long", "float", "double"}  # of GraphML
+LARGEST = 3.4e38  # of 32 bits
 
 
 class Table(NamedTuple):
@@ -32,19 +32,26 @@ class Table(NamedTuple):
 
     def column(self, name: str, hint: str = "") -> list[str | None]:
         if name not in self.columns:
-            there = textwrap.shorten(", ".join(self.columns), 80, placeholder=" ...")
+            there = textwrap.shorten(", ".join(map(repr, self.columns)), 80, placeholder=" ...")
             raise ValueError(f"{self.file}: expected a column {name!r}{hint}, found {there}")
         return self.columns[name]
 
-    def numbers(self, name: str, least: float = -LARGEST, expected: str = "a number") -> np.ndarray:
-        """A column of numbers that 32 bits can hold, none below `least`."""
+    def numbers(self, name: str, low: float, high: float, expected: str) -> np.ndarray:
+        """A column of numbers between two others."""
         cells = self.column(name)
-        if "boolean" in self.kinds.get(name, ()):
+        if name in self.kinds:  # as GraphML spells them, whatever it declares
             cells = [{"true": "1", "false": "0"}.get((cell or "").lower(), cell) for cell in cells]
         found = np.array([number(cell) for cell in cells])
-        for row in np.flatnonzero(~((found >= least) & (found <= LARGEST)))[:1]:
+        for row in np.flatnonzero(~((found > low) & (found < high)))[:1]:
             raise self.wrong(row, name, expected)
         return found
+
+    def numeric(self, name: str) -> bool:
+        """Whether a column is declared to hold numbers; where nothing is, whether it does."""
+        kinds = self.kinds.get(name, NUMBERS) - {""}
+        if kinds:
+            return kinds <= NUMBERS
+        return all(math.isfinite(number(cell)) for cell in self.column(name))
 
     def indices(self, name: str, words: Sequence[str]) -> np.ndarray:
         """Which of these words each cell is; -1 if it is empty, as all are of an absent column."""
@@ -73,7 +80,8 @@ class Files(NamedTuple):
 
 def read(path: str) -> Files:
     """The graph in a folder or a .graphml file; ValueError or OSError if it cannot be read."""
-    top = Path(path.replace("\\", "/")).expanduser()
+    top = Path(os.path.expanduser(path))
+    top = top if top.exists() else Path(os.path.expanduser(path.replace("\\", "/")))
     name = Path(os.path.abspath(top)).name
     if path and top.is_dir():
         files = [top / "nodes.csv", top / "edges.csv"]
@@ -81,8 +89,9 @@ def read(path: str) -> Files:
             if not file.is_file():
                 raise ValueError(f"{file}: no such file, expected nodes.csv and edges.csv")
         contents = [file.read_bytes() for file in files]
-        nodes, edges = map(read_csv, files, contents, (["id"], ["source", "target"]))
-    elif top.suffix.lower() == ".graphml":
+        nodes = read_csv(files[0], contents[0], ["id"], ["label", "split"])
+        edges = read_csv(files[1], contents[1], ["source", "target"], ["weight"])
+    elif top.suffix.lower() == ".graphml" and top.is_file():
         contents = [top.read_bytes()]
         nodes, edges = read_graphml(top, contents[0])
         name = Path(name).stem
@@ -101,8 +110,11 @@ def read(path: str) -> Files:
     return Files(nodes, edges, ids, name, hashlib.sha256(b"".join(contents)).hexdigest())
 
 
-def read_csv(file: Path, content: bytes, needed: list[str]) -> Table:
-    """A table in UTF-8 whose first line names its columns; blank lines are passed over."""
+def read_csv(file: Path, content: bytes, needed: list[str], known: list[str]) -> Table:
+    """A table in UTF-8 whose first line names its columns; blank lines are passed over.
+
+    The names that we know are found in capitals too, as Gephi writes them.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -119,6 +131,8 @@ def read_csv(file: Path, content: bytes, needed: list[str]) -> Table:
     if not rows:
         raise ValueError(f"{file}: expected a line of names with {', '.join(needed)}, found none")
     (first, names), *rows = rows
+    ours = {name.lower(): name for name in (*needed, *known)}
+    names = [ours.get(name.strip().lower(), name.strip()) for name in names]
     for name, count in collections.Counter(names).items():
         if count > 1:
             raise ValueError(f"{first}: expected one column {name!r}, found {count}")
@@ -154,14 +168,15 @@ def elements(file: Path, root: ElementTree.Element, graph: ElementTree.Element, 
         name = key.get("attr.name")  # none: yEd's own, such as a node's shape
         if local(key) == "key" and name and key.get("for", "all") in (tag, "all"):
             keys[key.get("id")] = name
-            kinds[name].add(key.get("attr.type", "string"))
+            kinds[name].add(key.get("attr.type", "").lower())
             default = key.findtext("{*}default")
             if name not in columns or default is not None:
                 columns[name] = [default] * len(found)
     for row, e in enumerate(found):
         for data in e:
             if local(data) == "data" and data.get("key") in keys:
-                columns[keys[data.get("key")]][row] = data.text or ""
+                columns[keys[data.get("key")]][row] = (data.text or "").strip()
+    columns = {name: cells for name, cells in columns.items() if set(cells) != {None}}
     ends = ("id",) if tag == "node" else ("source", "target")
     columns |= {end: [e.get(end) for e in found] for end in ends}
     names = [" to ".join(repr(e.get(end)) for end in ends) for e in found]

@@ -14,6 +14,7 @@ from data.task import Batch, Mean, Run, balanced_accuracy, classify
 from models.graph import Matrix, Sparse
 
 PARTS = ("train", "validation", "test")
+WEIGHTS = 1e-30, 1e30  # an edge's are between these: sums and roots of them are numbers of 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,10 @@ class Nodes:
         """A table, its head first: each node's class, as predicted, and all probabilities."""
         classes = self.facts.classes
         yield ("id", "split", "target", "prediction", *(f"p_{name}" for name in classes))
-        [logits] = np.asarray(outputs, np.float32)  # [N, C]
-        shares = np.asarray(jax.nn.softmax(logits)).astype(str)  # the digits they have
+        [logits] = np.asarray(outputs, np.float64)  # [N, C]
+        powers = np.exp(logits - logits.max(-1, keepdims=True))
+        shares = powers / powers.sum(-1, keepdims=True)
+        shares = shares.astype(np.float32).astype(str)  # the digits they have
         for node, best, share in zip(known, logits.argmax(-1), shares.tolist(), strict=True):
             yield (*node, classes[best], *share)
 
@@ -110,7 +113,8 @@ def random_partition(labels: np.ndarray, classes: Sequence[str], seed: int) -> n
     for label, name in enumerate(classes):
         members = rng.permutation(np.flatnonzero(labels == label))
         if len(members) <= 50:
-            raise ValueError(f"class {name} has {len(members)} nodes: a random split needs 51")
+            found = f"class {name} has {len(members)} nodes"
+            raise ValueError(f"task.split = 'random': {found}, expected 51 or more")
         parts[members[:20]] = PARTS.index("train")
         parts[members[20:50]] = PARTS.index("validation")
     return parts
@@ -144,8 +148,8 @@ def nodes(
             what = f"{name} {array.dtype}{list(array.shape)}"
             raise ValueError(f"{what}: expected numbers [{length}]")
     _expect(np.abs(values) < 3.4e38, values, "values", "a finite number (of 32 bits)")
-    positive = (weight > 1.2e-38) & (weight < 3.4e38)
-    _expect(positive, weight, "weights", "a positive number (of 32 bits)")
+    fine = (weight > WEIGHTS[0]) & (weight < WEIGHTS[1])
+    _expect(fine, weight, "weights", "a positive number from 1e-30 to 1e30")
     once = np.zeros(len(edges), bool)
     pairs = edges if directed else np.sort(edges)
     once[np.unique(pairs, axis=0, return_index=True)[1]] = True  # where a pair is first
@@ -156,8 +160,9 @@ def nodes(
         _expect(members.any(-1), members.sum(-1), f"size of the {part} split", "at least 1")
         _expect(~members | (labels >= 0), labels, f"label in {part}", "a class")
     if normalize:
-        sums = np.bincount(rows, values, count)
-        values = values / np.where(sums == 0, 1, sums)[rows]
+        sums, sizes = np.bincount(rows, values, count), np.bincount(rows, np.abs(values), count)
+        nothing = np.abs(sums) <= 1e-6 * sizes  # up to the digits of 32 bits
+        values = values / np.where(nothing, 1, sums)[rows]
     if not directed:
         edges, weight = np.concatenate([edges, edges[:, ::-1]]), np.tile(weight, 2)
     senders, receivers = edges.T

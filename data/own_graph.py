@@ -5,8 +5,8 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from data.graph_files import NUMBERS, SMALLEST, Files, Table, number, read
-from data.nodes import PARTS, Nodes, nodes, random_partition
+from data.graph_files import LARGEST, Files, Table, number, read
+from data.nodes import PARTS, WEIGHTS, Nodes, nodes, random_partition
 
 
 def OwnGraph(
@@ -38,6 +38,7 @@ def OwnGraph(
     if split not in ("own", "random"):
         raise ValueError(f"task.split = {split!r}: expected 'own' or 'random'")
     files = read(path)
+    dataset = files.name
     names = numeric(files.nodes, features, label)
     classes = distinct(files.nodes, label)
 
@@ -51,12 +52,12 @@ def OwnGraph(
     def another(path: str) -> Nodes:
         """A graph to predict on: of the same features; labels and splits may be there."""
         if not names:
-            raise ValueError(f"{files.name} has no features: its nodes are all that a run knows")
+            raise ValueError(f"{dataset} has no features: its nodes are all that a run knows")
         other = read(path)
         there = numeric(other.nodes, features, label)
         for name in sorted({*names} ^ {*there}):
             verb = "lacks the feature" if name in names else "has one more feature,"
-            raise ValueError(f"{other.nodes.file} {verb} {name!r}: expected those of {files.name}")
+            raise ValueError(f"{other.nodes.file} {verb} {name!r}: expected those of {dataset}")
         parts = np.full(len(other.ids), -1)
         if split == "own":
             parts = other.nodes.indices("split", PARTS)
@@ -69,7 +70,7 @@ def OwnGraph(
     else:
         parts = np.stack([random_partition(labels, classes, seed) for seed in range(splits)])
     about = {
-        "dataset": files.name,
+        "dataset": dataset,
         "split": split if split == "own" else f"random ({splits})",
         "checksum": files.checksum,
         "classes": classes,
@@ -80,11 +81,10 @@ def OwnGraph(
 def numeric(table: Table, asked: tuple, label: str) -> list[str]:
     """The columns that are features: those asked for, or all that can be."""
     others = [name for name in table.columns if name not in ("id", "split", label)]
-    there = [name for name in others if table.kinds.get(name, NUMBERS) <= NUMBERS]
     for name in map(str, asked):
-        if name not in there:
-            raise ValueError(f"task.features: {table.file} has no column of numbers {name!r}")
-    return list(dict.fromkeys(map(str, asked))) or there
+        if name not in others:
+            raise ValueError(f"task.features: {table.file} has no column {name!r}")
+    return list(dict.fromkeys(map(str, asked))) or [name for name in others if table.numeric(name)]
 
 
 def distinct(table: Table, label: str) -> list[str]:
@@ -116,7 +116,9 @@ def words(table: Table, names: list[str]) -> dict:
     if not names:
         every = np.arange(len(table.places))
         return dict(rows=every, columns=every, values=np.ones(len(every)), features=len(every))
-    dense = np.stack([table.numbers(name) for name in names], axis=1).astype(np.float32)  # [N, F]
+    expected = "a number (task.features chooses columns)"
+    found = [table.numbers(name, -LARGEST, LARGEST, expected) for name in names]
+    dense = np.stack(found, axis=1).astype(np.float32)  # [N, F]
     rows, columns = dense.nonzero()
     return dict(rows=rows, columns=columns, values=dense[rows, columns], features=len(names))
 
@@ -130,7 +132,7 @@ def pairs(files: Files, directed: bool, weighted: bool) -> dict:
         raise edges.wrong(row, columns[end], "the id of a node")
     weights = np.ones(len(ends))
     if weighted:
-        weights = edges.numbers("weight", SMALLEST, "a positive number")
+        weights = edges.numbers("weight", *WEIGHTS, "a positive number from 1e-30 to 1e30")
     apart = ends[:, 0] != ends[:, 1]
     ends = ends[apart] if directed else np.sort(ends[apart])
     ends, place, count = np.unique(ends, axis=0, return_inverse=True, return_counts=True)

@@ -38,8 +38,8 @@ class Groups:
     E. That halves the product of a sparse feature matrix and a weight matrix, forth and back.
     """
 
-    edges: Array  # [G, 8] where an edge is in the list; in a gap, another of the same node
-    others: Array  # [G, 8] its other end; in a gap, the row of zeros behind all values
+    edges: Array  # [G, 8] where an edge is in the list; in a gap, behind its end
+    others: Array  # [G, 8] its other end; in a gap, behind the last node
     nodes: Array  # [G] the end in common, ascending
     count: int = struct.field(pytree_node=False)  # of nodes, with and without edges
 
@@ -48,11 +48,11 @@ class Groups:
         order = np.argsort(ends, kind="stable")
         degree = np.bincount(ends, minlength=count)
         groups = -(-degree // 8)  # of each node
-        start, first = np.cumsum(degree) - degree, np.cumsum(groups) - groups
         nodes = np.repeat(np.arange(count), groups)
+        start, first = np.cumsum(degree) - degree, np.cumsum(groups) - groups
         rank = np.arange(ends.size) - start[ends[order]]  # of an edge among those of its node
         place = first[ends[order]] + rank // 8, rank % 8
-        edges = np.tile(order[start[nodes], None], 8)
+        edges = np.full((nodes.size, 8), ends.size)
         across = np.full(edges.shape, others_count)
         edges[place], across[place] = order, others[order]
         index = functools.partial(jnp.asarray, dtype=jnp.int32)
@@ -60,20 +60,27 @@ class Groups:
 
     def mix(self, weights: Array, values: Array) -> Array:
         """Weighted sums per head: [E, H], [others, H, D] -> [nodes, H, D]."""
-        weights = take(stored(weights), self.edges)  # [G, 8, H]
-        values = stored(values, zeros=1)
-        total = jnp.float32(0)
+        weights = take(stored(weights, zeros=1), self.edges)  # [G, 8, H]
+        values = stored(values, zeros=1)  # both: a gap adds no NaN
+        total = jnp.zeros((), wide(weights).dtype)
         for i in range(8):
             total += wide(weights[:, i, :, None] * take(values, self.others[:, i]))  # [G, H, D]
         total = jax.ops.segment_sum(total, self.nodes, self.count, indices_are_sorted=True)
-        return total.astype(jnp.result_type(weights, values))
+        return total.astype(jnp.promote_types(jnp.result_type(weights, values), jnp.int32))
 
 
-@jax.custom_vjp
 def grouped_mix(
     groups: tuple[Groups, ...], ends: tuple[Array, Array], weights: Array, values: Array
 ) -> Array:
-    """groups[0].mix; for its gradient the values speak, as groups[1] has it, the other way."""
+    """groups[0].mix; for its gradient the receivers speak, as groups[1] has it, to the senders."""
+    heads = jnp.broadcast_shapes(weights.shape[1:], values.shape[1:2])
+    weights = jnp.broadcast_to(weights, ends[0].shape + heads)
+    values = jnp.broadcast_to(values, values.shape[:1] + heads + values.shape[2:])
+    return _mix(groups, ends, weights, values)
+
+
+@jax.custom_vjp
+def _mix(groups, ends, weights, values):
     return groups[0].mix(weights, values)
 
 
@@ -88,7 +95,7 @@ def _backward(inputs, change):
     return None, None, slope.astype(weights.dtype), back.astype(values.dtype)
 
 
-grouped_mix.defvjp(_forward, _backward)
+_mix.defvjp(_forward, _backward)
 
 
 def wide(x: Array) -> Array:

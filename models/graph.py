@@ -146,7 +146,8 @@ class Sparse(_Kind):
 
     def grouped(self) -> "Sparse":
         """The same graph, made on the host to mix faster where nodes have many edges: word counts
-        times a weight matrix, forth and back, take half the time."""
+        times a weight matrix, forth and back, take half the time. Other edges need other groups;
+        forward-mode differentiation does not know of them."""
         ends = np.asarray(self.receivers), np.asarray(self.senders)
         groups = Groups.of(*ends, *self.shape), Groups.of(*ends[::-1], *self.shape[::-1])
         return Sparse(self.senders, self.receivers, self.shape, self.mask, groups)
@@ -242,8 +243,8 @@ def symmetric(graph: Graph, weights: Array | None = None) -> Array:
     """
     degree = graph.degree() if weights is None else graph.reduce(weights)
     scale = jnp.where(degree > 0, jax.lax.rsqrt(jnp.where(degree > 0, degree, 1)), 0)
-    share = graph.pair(jnp.multiply, scale, scale)
-    return share if weights is None else weights * share
+    first = 1 if weights is None else weights  # so that large weights meet each scale by itself
+    return graph.pair(lambda q, k: first * q * k, scale, scale)
 
 
 def _divide(total: Array, count: Array, like: Array) -> Array:

@@ -3,6 +3,7 @@
 import functools
 import json
 import operator
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 Row = dict[str, Any]
 Facts = Mapping[str, Any]
 LOCK = ".lock"
+PARTIAL = ".partial"  # of a file that is being written
 ENDED = ("finished", "failed")
 PICTURES = ("curves", "seeds", "confusion", "features", "attention")  # of a run, by plot.py
 
@@ -39,8 +41,8 @@ def status(path: Path) -> str:
         return summary.get("status", "unfinished")
     if not path.is_dir():
         return "foreign" if path.exists() else "absent"
-    begun = {LOCK, "config.json.tmp"}  # all there is if the run was killed as it began
-    return "absent" if {p.name for p in path.iterdir()} <= begun else "foreign"
+    others = [p for p in path.iterdir() if p.name != LOCK and p.suffix != PARTIAL]
+    return "foreign" if others else "absent"  # or a run that was killed as it began
 
 
 def read_run(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -85,11 +87,25 @@ def json_lines(items: Iterable[Any]) -> str:
     return "".join(json.dumps(i, ensure_ascii=False, allow_nan=False) + "\n" for i in items)
 
 
-def write(path: Path, text: str) -> None:
-    """All or nothing: a reader never sees a half-written file."""
-    partial = path.with_name(f"{path.name}.tmp")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+def write(path: Path, content: str | bytes) -> None:
+    """All or nothing: a reader never sees a half-written file; OSError names it.
+
+    What is there and no plain file, a pipe or a device, is written to as it is.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    path = path.resolve()  # a link stays one
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
+        try:
+            partial.write_bytes(data)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as e:
+        raise OSError(f"{path}: {e.strerror}") from e
 
 
 def number(value: Any) -> float | None:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from results import figures, pictures, table
-from results.files import PICTURES, say
+from results.files import PICTURES, say, write
 
 METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no version, no date
 
@@ -128,16 +128,6 @@ def content(figure: Figure, kind: str) -> bytes:
         image = Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE)
         image.save(file := io.BytesIO(), "png", optimize=True, dpi=(300, 300))
     return file.getvalue()
-
-
-def write(path: Path, data: bytes) -> None:
-    """All or nothing: a reader never sees a half-written file."""
-    partial = path.with_name(f"{path.name}.tmp")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

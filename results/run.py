@@ -162,7 +162,7 @@ class Folder(contextlib.ExitStack):
         import orbax.checkpoint as ocp
         from absl import logging
 
-        logging.set_verbosity(logging.ERROR)  # Orbax has forty lines to say of every checkpoint
+        logging.set_verbosity(logging.FATAL)  # Orbax has forty lines to say of every checkpoint
         kept = {"max_to_keep": 2, "cleanup_tmp_directories": True, "read_only": self._readonly}
         options = ocp.CheckpointManagerOptions(**kept, enable_async_checkpointing=False)
         path = (self.path / "checkpoints").absolute()

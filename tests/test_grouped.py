@@ -61,6 +61,26 @@ def test_a_number_that_is_none_reaches_only_who_hears_it():
     assert (np.isnan(mixed).any((1, 2)) == hears).all()
 
 
+def test_a_weight_that_is_infinite_stays_where_it_is():
+    """A gap in a group is neither weight nor value, so their product is no NaN."""
+    plain, (weights, values) = graph(), inputs()
+    weights = weights.at[3].set(jnp.inf)
+    np.testing.assert_allclose(
+        plain.grouped().mix(weights, values), plain.mix(weights, values), 1e-5
+    )
+
+
+def test_one_head_may_be_shared_and_small_integers_do_not_wrap():
+    (weights, values), plain = inputs(), graph()
+    same(plain.grouped().mix, plain.mix, weights[:, :1], values)
+    same(plain.grouped().mix, plain.mix, weights, values[:, :1])
+    ones = jnp.full((sum(DEGREES), 1), 100, jnp.int8), jnp.ones((SENDERS, 1, 1), jnp.int8)
+    found, expected = plain.grouped().mix(*ones), plain.mix(*ones)
+    assert found.dtype == expected.dtype and found.ravel().tolist() == [100 * d for d in DEGREES]
+    with pytest.raises(ValueError, match="broadcast"):
+        plain.grouped().mix(weights[1:], values)
+
+
 def test_groups_do_not_outlive_their_edges():
     """Self-loops make another graph."""
     nodes = jnp.arange(4)

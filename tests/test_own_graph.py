@@ -89,8 +89,10 @@ def test_paths(folder, change):
         lambda text: text.replace("\n", "\r\n"),
         lambda text: text.replace("10,", '"10",') + "\n\n",
         lambda text: text.rstrip("\n"),
+        lambda text: text.replace("id,", " Id , ").replace("label", "Label")
+        .replace("source", "Source").replace("target", "Target").replace("weight", "Weight"),
     ],
-)
+)  # fmt: skip
 def test_dialects(folder, change):
     one, other = OwnGraph(folder()), OwnGraph(folder(change(NODES), change(EDGES), "other"))
     assert one.facts.ids == other.facts.ids and heard(one) == heard(other)
@@ -106,6 +108,8 @@ def test_options_are_those_of_the_call(folder):  # GDATA-6
     assert dense(OwnGraph(path)).shape == (4, 2) and heard(OwnGraph(path)) == heard(first)
     normal = OwnGraph(path, normalize=True)
     np.testing.assert_allclose(dense(normal), [[1, 0], [0, 1], [0, 0], [1.5, -0.5]])
+    nothing = OwnGraph(folder(NODES.replace("10,1,0,", "10,0.3,-0.3,")), normalize=True)
+    np.testing.assert_allclose(dense(nothing)[0], [0.3, -0.3])  # a sum of zero, up to its digits
 
 
 def test_edges_are_pairs_of_nodes(folder):
@@ -189,6 +193,16 @@ def test_graphml_by_hand(tmp_path):
         assert heard(task) == [("n0", "n1"), ("n1", "n0")]
 
 
+def test_attributes_of_no_declared_type_are_what_they_look_like(tmp_path):
+    file = tmp_path / "g.graphml"
+    for kind in ('attr.type="Double"', ""):
+        file.write_text(GRAPHML.replace('attr.type="double"', kind))
+        assert dense(OwnGraph(str(file))).tolist() == [[1], [7], [7]]
+    file.write_text(GRAPHML.replace('attr.type="double"', 'attr.type="string"'))
+    assert dense(OwnGraph(str(file))).tolist() == np.eye(3).tolist()
+    assert dense(OwnGraph(str(file), features=("a",))).tolist() == [[1], [7], [7]]
+
+
 @pytest.mark.parametrize(
     "old, new, message",
     [
@@ -229,9 +243,9 @@ def swap(old, new, text=NODES):
         ({"nodes": ""}, {}, "g/nodes.csv: expected a line of names with id, found none"),
         ({"nodes": "id,a,label,split\n"}, {}, "g/nodes.csv: expected nodes, found none"),
         ({"nodes": swap("id", "node")}, {},
-         "g/nodes.csv: expected a column 'id', found node, a, b, label, split"),
+         "g/nodes.csv: expected a column 'id', found 'node', 'a', 'b', 'label', 'split'"),
         ({"edges": swap("target", "to", EDGES)}, {},
-         "g/edges.csv: expected a column 'target', found source, to, weight"),
+         "g/edges.csv: expected a column 'target', found 'source', 'to', 'weight'"),
         ({"nodes": swap(",b,", ",a,")}, {},
          "g/nodes.csv, line 1: expected one column 'a', found 2"),
         ({"nodes": swap(",", ";")}, {},
@@ -247,18 +261,15 @@ def swap(old, new, text=NODES):
         ({"nodes": swap("20,0", "10,0")}, {},
          "g/nodes.csv, line 3: id = '10', expected another than in g/nodes.csv, line 2"),
         ({"nodes": swap("20,0", ",0")}, {}, "g/nodes.csv, line 3: id = '', expected some text"),
-        ({"nodes": swap("2.5", "")}, {}, "g/nodes.csv, line 3: b = '', expected a number"),
-        ({"nodes": swap("2.5", "old")}, {}, "g/nodes.csv, line 3: b = 'old', expected a number"),
-        ({"nodes": swap("2.5", "nan")}, {}, "g/nodes.csv, line 3: b = 'nan', expected a number"),
-        ({"nodes": swap("2.5", "-inf")}, {}, "g/nodes.csv, line 3: b = '-inf', expected a number"),
-        ({"nodes": swap("2.5", "1e39")}, {}, "g/nodes.csv, line 3: b = '1e39', expected a number"),
-        ({"nodes": swap("2.5", "2_5")}, {}, "g/nodes.csv, line 3: b = '2_5', expected a number"),
-        ({}, {"features": ("a", "c")}, "task.features: g/nodes.csv has no column of numbers 'c'"),
+        *(({"nodes": swap("2.5", word)}, {},
+           f"g/nodes.csv, line 3: b = '{word}', expected a number (task.features chooses columns)")
+          for word in ("", "old", "nan", "-inf", "1e39", "2_5")),
+        ({}, {"features": ("a", "c")}, "task.features: g/nodes.csv has no column 'c'"),
         ({}, {"features": ("label",)},
-         "task.features: g/nodes.csv has no column of numbers 'label'"),
+         "task.features: g/nodes.csv has no column 'label'"),
         ({}, {"label": "class"},
-         "g/nodes.csv: expected a column 'class' of classes (task.label says which), found id, a, "
-         "b, label, split"),
+         "g/nodes.csv: expected a column 'class' of classes (task.label says which), found 'id', "
+         "'a', 'b', 'label', 'split'"),
         ({"nodes": swap("y,v", "x,v")}, {},
          "g/nodes.csv: expected two classes or more in 'label', found only 'x'"),
         ({"nodes": swap("x,", ",")}, {},
@@ -266,21 +277,23 @@ def swap(old, new, text=NODES):
         ({"nodes": swap("x,test", ",test")}, {},
          "g/nodes.csv, line 4: label = '', expected a class, since the node is in test"),
         ({"nodes": swap("split", "part")}, {"features": ("a",)},
-         "g/nodes.csv: expected a column 'split' (or --config.task.split=random), found id, a, b, "
-         "label, part"),
+         "g/nodes.csv: expected a column 'split' (or --config.task.split=random), found 'id', "
+         "'a', 'b', 'label', 'part'"),
         ({"nodes": swap("train", "training")}, {},
          "g/nodes.csv, line 2: split = 'training', expected nothing or one of train, validation, "
          "test"),
         ({"nodes": swap("test", "")}, {},
          "g/nodes.csv: expected a node or more in split 'test', found none"),
         ({}, {"split": "public"}, "task.split = 'public': expected 'own' or 'random'"),
-        ({}, {"split": "random"}, "class x has 2 nodes: a random split needs 51"),
+        ({}, {"split": "random"},
+         "task.split = 'random': class x has 2 nodes, expected 51 or more"),
         ({"edges": swap("35,10", "36,10", EDGES)}, {},
          "g/edges.csv, line 3: source = '36', expected the id of a node"),
         ({"edges": "source,target\n"}, {"weighted": True},
-         "g/edges.csv: expected a column 'weight', found source, target"),
+         "g/edges.csv: expected a column 'weight', found 'source', 'target'"),
         *(({"edges": swap("10,4", f"10,{weight}", EDGES)}, {"weighted": True},
-           f"g/edges.csv, line 3: weight = '{weight}', expected a positive number")
+           f"g/edges.csv, line 3: weight = '{weight}', "
+           "expected a positive number from 1e-30 to 1e30")
           for weight in ("0", "-1", "", "nan", "inf", "1e-50", "heavy")),
     ],
 )  # fmt: skip
@@ -329,6 +342,8 @@ def test_gcn_with_weights_by_hand(graph, weights):
     params = model.init(jax.random.key(0), x, graph, weights)
     outputs = model.apply(params, x, graph, weights)
     np.testing.assert_allclose(outputs, expected @ x @ params["params"]["kernel_0"], rtol=1e-5)
+    large = symmetric(looped.graph, 1e29 * looped.weights)
+    np.testing.assert_allclose(Matrix(looped.graph, large) @ jnp.eye(3), expected, rtol=1e-6)
     ones = model.apply(params, x, graph, jnp.ones_like(weights))
     np.testing.assert_allclose(ones, model.apply(params, x, graph), rtol=1e-6)
 

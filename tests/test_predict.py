@@ -193,6 +193,36 @@ def test_mistakes(own, tmp_path, capsys):
     assert line.startswith(f"error: {run}: the data has changed, its checksum is ")
 
 
+def test_what_is_written_to_stays_what_it_is(own, tmp_path):
+    link, target = tmp_path / "link.csv", tmp_path / "target.csv"
+    target.write_text("old")
+    link.symlink_to(target)
+    predict.main([f"--run={own[0]}", f"--output={link}"])
+    assert link.is_symlink() and target.read_text("utf-8") == predict.predict(own[0], None, None)
+    predict.main([f"--run={own[0]}", "--output=/dev/null"])
+    assert not Path("/dev/null").is_file() and sorted(tmp_path.iterdir()) == [link, target]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
+def test_a_full_disk_is_no_success(own, capsys):
+    assert said(capsys, f"--run={own[0]}", "--output=/dev/full").startswith(
+        "error: /dev/full: No sp"
+    )
+    words = [sys.executable, "predict.py", f"--run={own[0]}"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: [Errno 28] No space left")
+
+
+def test_ids_with_any_line_break_are_one_cell(monkeypatch):
+    table = [("id", "p"), ("a\rb", "1"), ("c\nd", "2"), ("e,f", "3")]
+    task = type("Task", (), {"read": lambda *_: (None, None), "write": lambda *_: table})()
+    monkeypatch.setattr(experiment, "load", lambda *_: (None, {}, task, {}))
+    monkeypatch.setattr(experiment, "through", lambda *_, of: None)
+    text = predict.predict(Path("run"), None, None)
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [list(row) for row in table]
+
+
 def test_code_that_changed_is_named(own, capsys):
     about = read_json(own[0] / "config.json")
     write_json(own[0] / "config.json", {**about, "code": "other"})

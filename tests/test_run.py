@@ -110,7 +110,7 @@ def test_runs_of_two_codes_say_so(tmp_path):
 
 def test_a_run_killed_as_it_began_is_no_run(tmp_path):
     (tmp_path / ".lock").touch()
-    (tmp_path / "config.json.tmp").touch()
+    (tmp_path / ".config.json.7.partial").touch()
     assert status(tmp_path) == "absent"
 
 
