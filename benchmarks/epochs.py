@@ -4,7 +4,7 @@ from benchmarks.compare import compare, lineage, peer
 
 EPOCHS = 300
 # What a peer's script does: nothing is validated, the last weights are tested.
-PLAIN = ("seeds=1", "evaluate=0", "patience=0", "select.keep=last", f"steps={EPOCHS}")
+PLAIN = ("seeds=1", "evaluate=0", "patience=0", "select.keep=last", "every=50", f"steps={EPOCHS}")
 
 
 def epochs(model: str, notes: str, *settings: str) -> None:
