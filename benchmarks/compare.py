@@ -16,14 +16,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from results.files import json_lines, write
+
 HOME = Path(__file__).parent
 PEER = os.environ.get("PEER_PYTHON", str(HOME.parent / ".venv-peers/bin/python"))
 ROUNDS = 5
 PAGE = """\
 # Benchmarks
 
-Whole processes in turn, ours, a peer, the next peer, and again, {rounds} times. A ratio is ours to
-that peer of the same round; its median is given, and its range. Lower is better. Nothing is typed:
+Whole processes in turn: ours, a peer, the next peer, and again, {rounds} times. A ratio is ours to
+the peer's of the same round; its median is given, and its range. Lower is better. Nothing is typed:
 `make bench` measures everything and writes this page.
 
 On {machine}; {versions}.
@@ -112,13 +114,16 @@ def compare(
         "notes": notes,
     }
     print(json.dumps(line, ensure_ascii=False))
+    keep(home, line)
+
+
+def keep(home: Path, *new: dict[str, Any]) -> None:
+    """Puts lines among those measured before, in the place of older ones, and writes the page."""
     file = home / "measured.jsonl"
     known = file.read_text("utf-8").splitlines() if file.exists() else []
-    lines = [json.loads(text) for text in known]
-    lines = [old for old in lines if old["workload"] != workload] + [line]
-    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines)
-    file.write_text(text, encoding="utf-8")
-    (home / "README.md").write_text(page(lines), encoding="utf-8")
+    lines = {line["workload"]: line for line in [*map(json.loads, known), *new]}
+    write(file, json_lines(lines.values()))
+    write(home / "README.md", page(list(lines.values())))
 
 
 def say(costs: Mapping[str, Cost]) -> str:
@@ -159,9 +164,17 @@ def page(lines: list[dict[str, Any]]) -> str:
         for name, found in line["peers"].items():
             cells = found, line["ratio"][name], line["memory"][name], line["memory_ratio"][name]
             text += [f"| {name} | {' | '.join(map(cell, cells))} |"]
-        text += [f"\nOurs takes {line['memory_when_compiling']:.0f} MiB in a run that compiles.\n"]
+        text += [
+            f"\nOurs takes {line['memory_when_compiling']:.0f} MiB in a run that compiles. "
+            f"The load before was {line['load_before']}.\n"
+        ]
     return "\n".join(text)
 
 
 def cell(found: Mapping[str, float]) -> str:
-    return f"{found['median']:g} ({found['min']:g} to {found['max']:g})"
+    median, low, high = (f"{v:.3g}" if v < 1000 else f"{v:,.0f}" for v in found.values())
+    return f"{median} ({low} to {high})"
+
+
+if __name__ == "__main__":  # the page anew, of what was measured before
+    keep(HOME)

@@ -3,7 +3,7 @@
 from benchmarks.epochs import EPOCHS, epochs
 
 NOTES = f"""Training GCN on Cora, 16 hidden units, the mean over {EPOCHS} epochs: forward, backward,
-update, dropout on, nothing evaluated. Ours is `train.py` itself, which writes its record every fifty
+update, dropout on, nothing evaluated. Ours is `train.py` itself, writing its record every fifty
 epochs."""
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ SHORT = ("--config.steps=20", "--config.seeds=2")
         ),  # CONFIG-3
         ([GCN, "--config.model={'width': 4}"], "override single fields"),
         ([GCN, "--config.select.metrics=(loss,accuracy)"], "write a tuple of words"),
+        ([GCN, "--config.select.metrics=('len (cm)','loss')"], "the task has no 'len (cm)'"),
         ([GCN, "--config.model.name=GCNN"], "did you mean 'GCN'"),
         ([GCN, "--config.task.name=Citatoin"], "did you mean 'Citation'"),
         ([GCN, "--config.task.dataset=coraa"], "expected citeseer or cora"),
