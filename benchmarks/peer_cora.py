@@ -22,7 +22,7 @@ import torch_geometric
 from scipy.sparse import csr_matrix
 from torch_geometric.nn import GATConv, GCNConv
 
-SKIPPED = 10  # epochs at the start that are not timed, here as with ours
+SKIPPED = 10  # epochs at the start that are not timed
 
 
 def cora():

@@ -18,6 +18,7 @@ def OwnGraph(
     weighted: bool = False,
     directed: bool = False,
     normalize: bool = False,
+    standardize: bool = False,
 ) -> Nodes:
     """The graph in a folder's nodes.csv (id, label, split, features ...) and edges.csv (source,
     target, weight), comma-separated UTF-8 with a line of names; or in a .graphml file.
@@ -28,7 +29,8 @@ def OwnGraph(
     says, drawn as Citation's. `features` names the columns of a node's numbers; by default they are
     all others, of GraphML's attributes (colours and places too) all declared as numbers or
     booleans. Zeros are not stored. Without features every node is a word of its own. `normalize`
-    divides a node's numbers by their sum.
+    divides a node's numbers by their sum; `standardize` takes each column to mean 0 and deviation 1
+    over all nodes, as numbers of different units need it, but counts of words do not.
 
     An edge is heard both ways, whatever GraphML declares, unless `directed`: then the target hears
     the source. A pair named again is one edge with the mean of the weights. A node that names
@@ -37,14 +39,21 @@ def OwnGraph(
     """
     if split not in ("own", "random"):
         raise ValueError(f"task.split = {split!r}: expected 'own' or 'random'")
+    if normalize and standardize:
+        raise ValueError("task.normalize and task.standardize contradict each other")
     files = read(path)
     dataset = files.name
     names = numeric(files.nodes, features, label)
     classes = distinct(files.nodes, label)
+    known = numbers(files.nodes, names)  # [N, F]
+    shift, scale = known.mean(0), known.std(0)
+    scale = np.where(scale > 1e-6 * np.abs(known).max(0), scale, 1)  # of a constant: it becomes 0
+    if not standardize:
+        shift, scale = np.zeros_like(shift), np.ones_like(scale)
 
-    def task(files: Files, parts: np.ndarray, **facts) -> Nodes:
+    def task(files: Files, dense: np.ndarray, parts: np.ndarray, **facts) -> Nodes:
         return nodes(
-            **words(files.nodes, names), **pairs(files, directed, weighted), parts=parts,
+            **words(dense, shift, scale), **pairs(files, directed, weighted), parts=parts,
             labels=files.nodes.indices(label, classes), classes=classes, directed=directed,
             normalize=normalize, ids=list(files.ids), **facts,
         )  # fmt: skip
@@ -62,7 +71,9 @@ def OwnGraph(
         if split == "own":
             parts = other.nodes.indices("split", PARTS)
         none = np.empty((0, len(other.ids)), int)  # as nothing is trained, none is too small
-        return task(other, none).replace(parts=jnp.asarray(parts[None]))
+        return task(other, numbers(other.nodes, names), none).replace(
+            parts=jnp.asarray(parts[None])
+        )
 
     labels = files.nodes.indices(label, classes)
     if split == "own":
@@ -75,7 +86,7 @@ def OwnGraph(
         "checksum": files.checksum,
         "classes": classes,
     }
-    return task(files, parts, about=about, another=another)
+    return task(files, known, parts, about=about, another=another)
 
 
 def numeric(table: Table, asked: tuple, label: str) -> list[str]:
@@ -111,16 +122,21 @@ def own_partition(table: Table, labels: np.ndarray, label: str) -> np.ndarray:
     return parts
 
 
-def words(table: Table, names: list[str]) -> dict:
-    """The features that are not zero; without names, the identity."""
-    if not names:
-        every = np.arange(len(table.places))
-        return dict(rows=every, columns=every, values=np.ones(len(every)), features=len(every))
+def numbers(table: Table, names: list[str]) -> np.ndarray:
+    """The columns [N, F]."""
     expected = "a number (task.features chooses columns)"
     found = [table.numbers(name, -LARGEST, LARGEST, expected) for name in names]
-    dense = np.stack(found, axis=1).astype(np.float32)  # [N, F]
+    return np.stack(found, axis=1) if names else np.empty((len(table.places), 0))
+
+
+def words(dense: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> dict:
+    """The features that are not zero; where there are none, the identity."""
+    if not dense.shape[1]:
+        every = np.arange(len(dense))
+        return dict(rows=every, columns=every, values=np.ones(len(every)), features=len(every))
+    dense = ((dense - shift) / scale).astype(np.float32)  # [N, F]
     rows, columns = dense.nonzero()
-    return dict(rows=rows, columns=columns, values=dense[rows, columns], features=len(names))
+    return dict(rows=rows, columns=columns, values=dense[rows, columns], features=dense.shape[1])
 
 
 def pairs(files: Files, directed: bool, weighted: bool) -> dict:

@@ -213,7 +213,7 @@ def name_points(ax: Axes, x: np.ndarray, y: np.ndarray, names: Sequence[str], li
     line: the height of a line of letters, as y is measured.
     """
     room = line * np.array([1 + words.count("\n") for words in names])
-    if len(names) > 4:
+    if len(names) > 4 or max(map(len, names)) > 12:
         stroke = {"arrowstyle": "-", "lw": 0.4, "color": GREY, "shrinkA": 1, "shrinkB": 3}
         stroke["relpos"] = (0, 0.5)  # from the middle of a name's left side
         look: dict[str, Any] = {"arrowprops": stroke, "va": "center", "linespacing": 0.9}
@@ -238,6 +238,7 @@ def logarithmic(ax: Axes, x: np.ndarray) -> None:
         ticks = np.sort(ticks[(ticks >= low) & (ticks <= high)])
         if len(ticks) > 1:
             break
+    ticks = ticks[:: -(-len(ticks) // 5)]  # no more than fit
     ax.set(xscale="log", xlim=(low, high))
     ax.set_xticks(ticks, [f"{tick:,.10g}" for tick in ticks])
     ax.xaxis.set_minor_locator(NullLocator())

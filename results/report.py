@@ -186,7 +186,7 @@ class Progress:
             finite = {m: [v for v in values if v is not None] for m, values in found.items()}
             means = [f"{m} {np.mean(values):.4f}" for m, values in finite.items() if values]
             words += [" ".join([split, *means])] if means else []
-        words.append(f"live runs {sum(row['split'] == 'train' for row in rows)}")
+        words.append(f"still training {sum(row['split'] == 'train' for row in rows)}")
         line = "  ".join(words)
         if self._terminal:
             line = "\r\x1b[K" + line[: shutil.get_terminal_size().columns - 1]

@@ -30,8 +30,11 @@ PAGE = """\
 
 *Test* is ours, over n runs that differ in nothing but their seed or random split; those that failed
 are named and not in the mean. *Expected* is the range that a config gives for its own settings.
-Parameters are those of one run, seconds the training of all. No number is typed:
-`python -m results.table --record DIR` takes them from finished runs.
+Each system is trained as its paper's authors did, which is not alike: GAT stops early and tests
+what validation chose, GCN and MLP take 200 steps and test the last. *Public* is the split of Yang
+et al. 2016; *random (10)* are ten splits: 20 nodes of every class for training, 30 for validation,
+the others for testing. Parameters are those of one run, seconds the training of all. No number is
+typed: `python -m results.table --record DIR` takes them from finished runs.
 """
 CSV = ["task", "split", "experiment", "system", "changed", "metric", "mean", "std", "n", "failed"]
 CSV += ["parameters", "seconds", "tested", "date"]
@@ -94,7 +97,14 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
             pools[json.dumps(what, sort_keys=True)].append(summary | about)
     if not pools:
         raise ValueError("there is no finished run")
-    return [pooled(folders) for folders in pools.values()]
+    lines = [pooled(folders) for folders in pools.values()]
+    found = defaultdict(set)
+    for line in lines:
+        found[line["task"]].add(line["checksum"])
+    for line in lines:  # two people's folders may have one name
+        if len(found[line["task"]]) > 1:
+            line["task"] += f" {line['checksum'][:8]}"
+    return lines
 
 
 def pooled(folders: Sequence[dict[str, Any]]) -> Line:

@@ -108,6 +108,11 @@ def test_options_are_those_of_the_call(folder):  # GDATA-6
     assert dense(OwnGraph(path)).shape == (4, 2) and heard(OwnGraph(path)) == heard(first)
     normal = OwnGraph(path, normalize=True)
     np.testing.assert_allclose(dense(normal), [[1, 0], [0, 1], [0, 0], [1.5, -0.5]])
+    standard = dense(OwnGraph(path, standardize=True))  # a: 1, 0, 0, -3; b: 0, 2.5, 0, 1
+    np.testing.assert_allclose(standard.mean(0), 0, atol=1e-6)
+    np.testing.assert_allclose(standard[:, 0], np.array([1.5, 0.5, 0.5, -2.5]) / 2.25**0.5, 1e-6)
+    constant = OwnGraph(folder(NODES.replace("2.5", "0").replace("-3,1", "-3,0")), standardize=True)
+    assert not dense(constant)[:, 1].any()
     nothing = OwnGraph(folder(NODES.replace("10,1,0,", "10,0.3,-0.3,")), normalize=True)
     np.testing.assert_allclose(dense(nothing)[0], [0.3, -0.3])  # a sum of zero, up to its digits
 
@@ -284,6 +289,8 @@ def swap(old, new, text=NODES):
          "test"),
         ({"nodes": swap("test", "")}, {},
          "g/nodes.csv: expected a node or more in split 'test', found none"),
+        ({}, {"normalize": True, "standardize": True},
+         "task.normalize and task.standardize contradict each other"),
         ({}, {"split": "public"}, "task.split = 'public': expected 'own' or 'random'"),
         ({}, {"split": "random"},
          "task.split = 'random': class x has 2 nodes, expected 51 or more"),
@@ -377,7 +384,7 @@ def test_twenty_thousand_nodes(folder):  # GRAPH-11
     ends = rng.integers(count, size=(90_000, 2)).tolist()
     edges = "\n".join(["source,target", *(f"n{a},n{b}" for a, b in ends)])
     config = gat_own_graph.get_config()
-    config.task.path = folder("\n".join([head, *lines]), edges)
+    config.task.update(path=folder("\n".join([head, *lines]), edges), standardize=False)
     model, task = experiment.setup(config)
     np.testing.assert_allclose(dense(task), features, rtol=1e-6)
     assert 2 * 89_000 < len(task.graph.senders) <= 2 * 90_000

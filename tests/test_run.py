@@ -203,9 +203,9 @@ def test_progress(monkeypatch):
         now[0] += later
     progress.close()
     assert out.getvalue().splitlines() == [
-        "step 110/200  train loss 0.7500  test accuracy 0.2500  live runs 2",
+        "step 110/200  train loss 0.7500  test accuracy 0.2500  still training 2",
         "step 130/200  35 s left  2.0 steps/s  "
-        "train loss 0.7500  test accuracy 0.2500  live runs 2",
+        "train loss 0.7500  test accuracy 0.2500  still training 2",
     ]
 
 

@@ -310,3 +310,11 @@ def test_the_page_that_ships_is_generated_and_needs_no_jax(tmp_path):
             assert (shipped / name).read_text() == (tmp_path / name).read_text()
     code = "import sys, results.table; sys.exit('jax' in sys.modules or 'flax' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=shipped.parent)
+
+
+def test_data_sets_of_one_name_are_told_apart(tmp_path, capsys):
+    for name, checksum in (("a", "aaaaaaaa1"), ("b", "bbbbbbbb2")):
+        folder(tmp_path / name, [0.8], of={"data": {**DATA, "checksum": checksum}})
+    assert table.main([str(tmp_path)]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if line.startswith("##")]
+    assert titles == [TITLE.replace("cora,", f"cora {name * 8},") for name in "ab"]
