@@ -189,8 +189,9 @@ def configure_jax() -> None:
     Compiled programs are kept, small ones too. Each CPU is a device, so that runs are shared out
     to them: one small run cannot keep two cores busy, two runs can.
     """
-    with suppress(AttributeError, OSError, TypeError):  # glibc keeps what is freed, the more the
-        # larger it was, unless told a limit (-3: M_MMAP_THRESHOLD): a tenth of a run's memory
+    # glibc keeps what is freed, the more the larger it was, unless told a limit
+    # (-3: M_MMAP_THRESHOLD): a tenth of a run's memory.
+    with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(-3, 2**17)
     import jax
 

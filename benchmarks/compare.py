@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from commandline import cpus
 from results.files import json_lines, write
 
 HOME = Path(__file__).parent
@@ -152,7 +153,7 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.exists() else ""
     names = [line.partition(": ")[2] for line in text.splitlines() if line.startswith("model name")]
-    return f"{len(os.sched_getaffinity(0))} cores of {(names or [platform.processor()])[0]}"
+    return f"{cpus()} cores of {(names or [platform.processor()])[0]}"
 
 
 def page(lines: list[dict[str, Any]]) -> str:

@@ -19,7 +19,6 @@ from xml.etree import ElementTree  # resolves no external entities, and expat st
 import numpy as np
 
 NUMBERS = {"boolean", "byte", "short", "int", "integer", "long", "float", "double"}  # of GraphML
-LARGEST = 3.4e38  # of 32 bits
 
 
 class Table(NamedTuple):

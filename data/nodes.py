@@ -14,6 +14,7 @@ from data.task import Batch, Mean, Run, balanced_accuracy, classify
 from models.graph import Matrix, Sparse
 
 PARTS = ("train", "validation", "test")
+LARGEST = 3.4e38  # what a feature may not reach: numbers are of 32 bits
 WEIGHTS = 1e-30, 1e30  # an edge's are between these: sums and roots of them are numbers of 32 bits
 
 
@@ -147,7 +148,7 @@ def nodes(
         if array.shape != (length,) or array.dtype.kind not in "biuf":
             what = f"{name} {array.dtype}{list(array.shape)}"
             raise ValueError(f"{what}: expected numbers [{length}]")
-    _expect(np.abs(values) < 3.4e38, values, "values", "a finite number (of 32 bits)")
+    _expect(np.abs(values) < LARGEST, values, "values", "a finite number (of 32 bits)")
     fine = (weight > WEIGHTS[0]) & (weight < WEIGHTS[1])
     _expect(fine, weight, "weights", "a positive number from 1e-30 to 1e30")
     once = np.zeros(len(edges), bool)

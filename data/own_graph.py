@@ -5,8 +5,8 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from data.graph_files import LARGEST, Files, Table, number, read
-from data.nodes import PARTS, WEIGHTS, Nodes, nodes, random_partition
+from data.graph_files import Files, Table, number, read
+from data.nodes import LARGEST, PARTS, WEIGHTS, Nodes, nodes, random_partition
 
 
 def OwnGraph(
@@ -46,10 +46,10 @@ def OwnGraph(
     names = numeric(files.nodes, features, label)
     classes = distinct(files.nodes, label)
     known = numbers(files.nodes, names)  # [N, F]
-    shift, scale = known.mean(0), known.std(0)
-    scale = np.where(scale > 1e-6 * np.abs(known).max(0), scale, 1)  # of a constant: it becomes 0
-    if not standardize:
-        shift, scale = np.zeros_like(shift), np.ones_like(scale)
+    shift, scale = np.zeros(len(names)), np.ones(len(names))
+    if standardize:
+        shift, scale = known.mean(0), known.std(0)
+        scale = np.where(scale > 1e-6 * np.abs(known).max(0), scale, 1)  # a constant becomes 0
 
     def task(files: Files, dense: np.ndarray, parts: np.ndarray, **facts) -> Nodes:
         return nodes(

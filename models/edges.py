@@ -30,6 +30,9 @@ def stored(x: Array, zeros: int = 0) -> Array:
     return jax.lax.cond(hidden, store, lambda x: jnp.zeros_like(store(x)), x)
 
 
+SIZE = 8  # of a group: of 16, more would stay empty; of 4, more sums remain
+
+
 @struct.dataclass
 class Groups:
     """Edges in G groups of eight with one end in common.
@@ -47,12 +50,12 @@ class Groups:
     def of(cls, ends: np.ndarray, others: np.ndarray, count: int, others_count: int) -> "Groups":
         order = np.argsort(ends, kind="stable")
         degree = np.bincount(ends, minlength=count)
-        groups = -(-degree // 8)  # of each node
+        groups = -(-degree // SIZE)  # of each node
         nodes = np.repeat(np.arange(count), groups)
         start, first = np.cumsum(degree) - degree, np.cumsum(groups) - groups
         rank = np.arange(ends.size) - start[ends[order]]  # of an edge among those of its node
-        place = first[ends[order]] + rank // 8, rank % 8
-        edges = np.full((nodes.size, 8), ends.size)
+        place = first[ends[order]] + rank // SIZE, rank % SIZE
+        edges = np.full((nodes.size, SIZE), ends.size)
         across = np.full(edges.shape, others_count)
         edges[place], across[place] = order, others[order]
         index = functools.partial(jnp.asarray, dtype=jnp.int32)
@@ -63,7 +66,7 @@ class Groups:
         weights = take(stored(weights, zeros=1), self.edges)  # [G, 8, H]
         values = stored(values, zeros=1)  # both: a gap adds no NaN
         total = jnp.zeros((), wide(weights).dtype)
-        for i in range(8):
+        for i in range(SIZE):
             total += wide(weights[:, i, :, None] * take(values, self.others[:, i]))  # [G, H, D]
         total = jax.ops.segment_sum(total, self.nodes, self.count, indices_are_sorted=True)
         return total.astype(jnp.promote_types(jnp.result_type(weights, values), jnp.int32))
