@@ -15,7 +15,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,7 +29,15 @@ from results.files import ENDED, flat, status
 CONFIG = config_flags.DEFINE_config_file(
     "config", help_string="The experiment: a file in configs/."
 )
-MODES = ("config", "workdir", "resume", "overwrite", "dry_run", "evaluate")  # train.py's flags
+MODES = (
+    "config",
+    "workdir",
+    "points",
+    "resume",
+    "overwrite",
+    "dry_run",
+    "evaluate",
+)  # train.py's flags
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
 
 
@@ -122,9 +130,9 @@ def _settings(file: str) -> dict[str, Any]:
 
 
 def _check_modes(given: Mapping[str, Any]) -> None:
-    for name in ("workdir", "evaluate"):
+    for name, kind in {"workdir": "folder", "evaluate": "folder", "points": "file"}.items():
         if name in given and (not given[name] or given[name].startswith("-")):
-            stop(f"--{name}={given[name]}: expected a folder")
+            stop(f"--{name}={given[name]}: expected a {kind}")
     if "evaluate" in given and len(given) > 1:
         stop(f"--evaluate tests a run as it is and takes no --{min(set(given) - {'evaluate'})}")
     if not {"evaluate", "config"} & set(given):
@@ -146,11 +154,8 @@ def workdir(root: Path = Path("results")) -> Path:
     """--workdir, or results/EXPERIMENT/OVERRIDES, with -2, -3 ... where a run has ended."""
     if flags.FLAGS.workdir:
         return Path(flags.FLAGS.workdir)
-    words = ",".join(f"{name}={value}" for name, value in overrides().items())
-    slug = re.sub(r"[^\w=.,+-]", "_", words) or "default"
-    if len(slug.encode()) > 120:  # as long as a file system's names may be, and still one for each
-        start = slug.encode()[:100].decode(errors="ignore")
-        slug = f"{start}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    points = flags.FLAGS.points
+    slug = slugged(overrides() | ({"points": Path(points).stem} if points else {})) or "default"
     folders = [root / config_file().stem / slug]
     while status(folders[-1]) != "absent":
         folders.append(folders[0].with_name(f"{slug}-{len(folders) + 1}"))
@@ -160,7 +165,37 @@ def workdir(root: Path = Path("results")) -> Path:
     return folders[-1]
 
 
-def about(config: ConfigDict, task: Any) -> dict[str, Any]:
+def slugged(settings: Mapping[str, Any]) -> str:
+    """ "model.heads=4,seeds=2": a folder's name, one for each choice of settings."""
+    words = ",".join(f"{name}={value}" for name, value in settings.items())
+    slug = re.sub(r"[^\w=.,+-]", "_", words)
+    if len(slug.encode()) > 120:  # as long as a file system's names may be, and still one for each
+        start = slug.encode()[:100].decode(errors="ignore")
+        slug = f"{start}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    return slug
+
+
+def points(config: ConfigDict) -> tuple[dict[str, Any], ...]:
+    """The points of the file --points, [{"optimizer.l2": 0.1}, ...]; else one, the config's own.
+
+    Raises ValueError for what is none, and for settings that need a population of their own.
+    """
+    file = flags.FLAGS.points
+    if not file:
+        return ({},)
+    try:
+        found = json.loads(Path(file).read_bytes())
+        assert found and all(isinstance(point, dict) for point in found)
+    except (ValueError, AssertionError, TypeError):
+        raise ValueError(f"--points={file}: expected a JSON list of settings") from None
+    import population
+
+    return population.check(config, found)
+
+
+def about(
+    config: ConfigDict, task: Any, points: Sequence[Mapping[str, Any]] = ({},)
+) -> dict[str, Any]:
     """All that tells where a number came from: config.json."""
     import jax
 
@@ -168,11 +203,13 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
 
     file = config_file().as_posix()
     changed = [f"--config.{name}={value}" for name, value in overrides().items()]
+    changed += [f"--points={flags.FLAGS.points}"] if flags.FLAGS.points else []
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
         "experiment": config_file().stem,
         "file": file,
         "overrides": overrides(),
+        "points": list(points),
         "command": shlex.join(["python", "train.py", f"--config={file}", *changed]),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "code": population.code(),

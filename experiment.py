@@ -20,8 +20,9 @@ from ml_collections import ConfigDict
 
 import configs.check
 import optimizer
+from configs import lower_is_better
 from configs.check import SettingError, check_type, nearest
-from data.task import Batch, Mean, Task, lower_is_better
+from data.task import Batch, Mean, Task
 from models.dropout import counter_key
 
 Scores = dict[str, Mean]

@@ -68,6 +68,11 @@ def hyper(spec: ConfigDict) -> dict[str, float]:
     return {key: value for key, value in spec.items() if isinstance(value, float)}
 
 
+def traced(config: ConfigDict) -> list[str]:
+    """The settings in which runs of one population may differ: their seed and these floats."""
+    return ["seed", *(f"optimizer.{name}" for name in hyper(config.optimizer))]
+
+
 def rate(spec: ConfigDict, step: Array, steps: int) -> Array:
     """What the learning rate is multiplied by: a linear rise over `warmup` updates, of which the
     first is not zero, then the schedule's shape."""

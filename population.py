@@ -7,7 +7,7 @@ depend on its neighbours.
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from ml_collections import ConfigDict
 
+import configs.check
 import experiment
 import optimizer
-from configs.check import SettingError, nearest
-from data.task import lower_is_better
+from configs import lower_is_better
+from configs.check import SettingError, changed, nearest
 from experiment import State
 from models.graph import Matrix, Sparse
 from results import files
@@ -40,12 +41,17 @@ AXES = layout(None, 0)  # the axis of runs, as vmap takes it
 CPU = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"}
 
 
+Points = Sequence[Mapping[str, Any]]
+ALIKE: Points = ({},)  # one point: the config's own settings
+
+
 class Program(NamedTuple):
     """A config's population and the programs that start, advance and test it."""
 
     config: ConfigDict
     model: Any
     task: Any  # on the devices
+    points: Points  # settings in which runs differ, each with as many of the runs, in order
     runs: dict[str, np.ndarray]  # the numbers that tell the runs apart, [R]: seed, split_seed, ...
     shapes: State  # shape and place of every array
     start: Any  # (task) -> State
@@ -53,12 +59,34 @@ class Program(NamedTuple):
     test: Any  # (task, State) -> see `test`
 
 
-def trace(config: ConfigDict, model: Any, task: Any) -> Program:
+def check(config: ConfigDict, points: Points) -> tuple[dict[str, Any], ...]:
+    """The points, if the runs of one population can differ in them; else raises SettingError."""
+    traced = optimizer.traced(config)
+    for point in points:
+        for name in point:
+            if name not in traced:
+                hint = nearest(name, traced)
+                raise SettingError(
+                    f"{name}: the runs of one population cannot differ in it; {hint}"
+                )
+        own = changed(config, point)
+        configs.check.check(own)
+        if bool(own.optimizer.clip) != bool(config.optimizer.clip):
+            raise SettingError("optimizer.clip: unclipped runs (0) need a population of their own")
+    plain = tuple(
+        {name: float(v) if name != "seed" else v for name, v in p.items()} for p in points
+    )
+    if len({tuple(sorted(point.items())) for point in plain}) < len(plain):
+        raise SettingError("points: one stands there twice")
+    return plain
+
+
+def trace(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> Program:
     """A population's programs, `advance` lowered, ready to be compiled.
 
     Raises SettingError for what only tracing can find, such as a metric that the task lacks.
     """
-    program = plan(config, model, task)
+    program = plan(config, model, task, points)
     inputs = program.task, program.shapes
     known = jax.eval_shape(program.test, *inputs)["splits"]["validation"]["metrics"]
     wanted = [("select.metrics", name) for name in config.select.metrics]
@@ -68,15 +96,14 @@ def trace(config: ConfigDict, model: Any, task: Any) -> Program:
     return program._replace(advance=program.advance.lower(*inputs))
 
 
-def plan(config: ConfigDict, model: Any, task: Any) -> Program:
+def plan(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> Program:
     """A population's programs, of which only the start is traced: enough to restore a state."""
-    runs = task.runs(range(config.seed, config.seed + config.seeds))
-    runs = {name: np.asarray(numbers, np.int32) for name, numbers in runs.items()}
+    runs, hyper = everyone(config, task, points)
     count = largest_divisor(len(runs["seed"]), jax.device_count())  # runs are shared out evenly
     mesh = jax.make_mesh((count,), ("run",), (AxisType.Auto,), devices=jax.devices()[:count])
     places = layout(NamedSharding(mesh, P()), NamedSharding(mesh, P("run")))
     task = jax.device_put(task, places.step)
-    first = functools.partial(start, config, model, runs=runs)
+    first = functools.partial(start, config, model, runs=runs, hyper=hyper)
     chunk = map_runs(advance, config, model, mesh)
 
     def advance_all(task, state):
@@ -90,16 +117,32 @@ def plan(config: ConfigDict, model: Any, task: Any) -> Program:
     shapes = begin.eval_shape(task)
     advancing = jit(advance_all, donate_argnums=1)
     tested = jit(map_runs(test, config, model, mesh))
-    return Program(config, model, task, runs, shapes, begin, advancing, tested)
+    return Program(config, model, task, points, runs, shapes, begin, advancing, tested)
 
 
-def start(config: ConfigDict, model: Any, task: Any, runs: dict[str, np.ndarray]) -> State:
-    """Every run before its first step, with one set of the optimizer's floats for all."""
-    count = len(runs["seed"])
-    hyper = {k: jnp.full(count, v) for k, v in optimizer.hyper(config.optimizer).items()}
+def everyone(
+    config: ConfigDict, task: Any, points: Points
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The runs' own numbers, and the optimizer's floats for each: all [R], point by point."""
+    numbers, floats = [], []
+    for point in points:
+        seed = point.get("seed", config.seed)
+        runs = task.runs(range(seed, seed + config.seeds))
+        own = optimizer.hyper(config.optimizer)
+        own = {name: point.get(f"optimizer.{name}", value) for name, value in own.items()}
+        numbers.append({name: np.asarray(of, np.int32) for name, of in runs.items()})
+        floats.append({name: np.full(len(runs["seed"]), v, np.float32) for name, v in own.items()})
+    join = lambda *parts: np.concatenate(parts)
+    return jax.tree.map(join, *numbers), jax.tree.map(join, *floats)
+
+
+def start(
+    config: ConfigDict, model: Any, task: Any, runs: dict[str, Any], hyper: dict[str, Any]
+) -> State:
+    """Every run [R] before its first step."""
     init = functools.partial(experiment.init, config, model, task)
     # lax.map, not vmap: batched QR (orthogonal starts) can hang XLA's CPU thread pool.
-    state = jax.lax.map(lambda own: init(*own), (jax.tree.map(jnp.asarray, runs), hyper))
+    state = jax.lax.map(lambda own: init(*own), jax.tree.map(jnp.asarray, (runs, hyper)))
     return state._replace(step=jnp.int32(0))
 
 
@@ -249,7 +292,7 @@ def finished(path: Path) -> tuple[dict[str, Any], dict[str, Any], Program, State
             raise ValueError(f"{path}: the data has changed, its {is_now}")
     if code() not in about["code"]:
         files.say("the code has changed since: the numbers may have too")
-    program = plan(config, model, task)
+    program = plan(config, model, task, about.get("points", ALIKE))
     with Folder(path, readonly=True) as folder:
         return about, summary, program, folder.restore(program.shapes)
 

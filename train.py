@@ -27,11 +27,12 @@ import experiment
 import population
 from experiment import State
 from population import Program
-from results import report
+from results import points, report
 from results.files import FolderError, Row, read_run
 from results.run import Folder
 
 flags.DEFINE_string("workdir", None, "The run's folder; by default one under results/.")
+flags.DEFINE_string("points", None, "A file: settings in which the runs are to differ, as JSON.")
 flags.DEFINE_bool("resume", False, "Go on with the unfinished run in the folder.")
 flags.DEFINE_bool("overwrite", False, "Begin anew in a folder that holds a run.")
 flags.DEFINE_bool("dry_run", False, "Print config, parameters, shapes and cost; write nothing.")
@@ -58,7 +59,7 @@ def fit(
         state, measured = advance(task, state)
         measured = jax.device_get(measured)
         seconds["train"] = folder.seconds + time.monotonic() - ready
-        rows = report.rows(program.runs, measured, seconds["train"])
+        rows = report.rows(program.runs, measured, seconds["train"], program.points)
         folder.append(rows)
         folder.save(int(state.step), state, every=config.save)
         if stop(rows):
@@ -85,17 +86,18 @@ def conclude(
 def train(config: ConfigDict) -> int:
     """The command: train, resume or dry run. Returns the exit code."""
     with commandline.complaints(ValueError, OSError):
+        differ = commandline.points(config)
         model, task = experiment.setup(config)
-        about, path = commandline.about(config, task), commandline.workdir()
+        about, path = commandline.about(config, task, differ), commandline.workdir()
     with commandline.complaints(experiment.SettingError):
-        program = population.trace(config, model, task)
+        program = population.trace(config, model, task, differ)
     if FLAGS.dry_run:
         print(report.dry_run(about, population.describe(program)))
         return 0
     with commandline.complaints(ValueError, OSError):
         if FLAGS.resume and Folder.is_done(path, about):
             print(f"{path}: nothing is left to do", file=sys.stderr)
-            return ended(read_run(path)[1], path)
+            return ended(*read_run(path), path)
         folder = Folder.open(path, about, FLAGS.resume, FLAGS.overwrite)
     print(f"{path}: compiling, then up to {config.steps} steps", file=sys.stderr)
     progress = report.Progress(config.steps, config.select, sys.stderr)
@@ -115,7 +117,7 @@ def train(config: ConfigDict) -> int:
         cost = {"seconds": seconds, "peak_memory": report.peak_memory()}
         summary, outputs = conclude(program, state, folder.about, cost)
         folder.finish(summary, outputs)
-    return ended(summary, path)
+    return ended(folder.about, summary, path)
 
 
 def evaluate(path: Path) -> int:
@@ -123,12 +125,12 @@ def evaluate(path: Path) -> int:
     with commandline.complaints(ValueError, OSError):
         about, summary, program, state = population.finished(path)
     cost = {name: summary[name] for name in ("seconds", "peak_memory")}
-    return ended(conclude(program, state, about, cost)[0], path)
+    return ended(about, conclude(program, state, about, cost)[0], path)
 
 
-def ended(summary: Mapping[str, Any], path: Path) -> int:
+def ended(about: Mapping[str, Any], summary: Mapping[str, Any], path: Path) -> int:
     """Prints the final block; the exit code is 1 if every run failed."""
-    print(report.final_block(summary, path))
+    print(points.final_block(about, summary, path))
     return 1 if summary["status"] == "failed" else 0
 
 

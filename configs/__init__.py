@@ -1,5 +1,7 @@
 """Experiments, one short file each. Here is what they share: the defaults."""
 
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ml_collections
@@ -49,3 +51,17 @@ def base(**changes: Any) -> ml_collections.ConfigDict:
         section.unlock()
     config.update(changes)  # sections are merged, not replaced
     return config
+
+
+def grid(space: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """All combinations of values: {"model.heads": (1, 8), ...} -> [{"model.heads": 1, ...}, ...].
+
+    For `get_sweep`, which returns such a list, or the space itself: its values, or for a search a
+    range, written as on the command line ("1e-4:1e-1:log").
+    """
+    return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
+
+
+def lower_is_better(metric: str) -> bool:
+    """Losses, errors and perplexities fall; accuracies and the like rise."""
+    return any(word in metric for word in ("loss", "error", "perplexity", "bits"))

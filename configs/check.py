@@ -1,5 +1,6 @@
 """What a setting may be: one table by name for every section of every config."""
 
+import copy
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -49,6 +50,32 @@ def check(config: ConfigDict) -> None:
             raise SettingError(
                 f"{name} = {config[name]}: expected a multiple of {part} = {config[part]}"
             )
+
+
+def changed(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict:
+    """A copy of the config with other values of some settings, by name ("model.heads").
+
+    Raises SettingError for a name that is not there and for a value of another type.
+    """
+    config = copy.deepcopy(config)
+    known = leaves(config)
+    for name, value in settings.items():
+        if name not in known:
+            hint = nearest(name, known)
+            raise SettingError(f"{name}: the config has no such setting; {hint}")
+        check_type(name, value, type(known[name]))
+        value = float(value) if isinstance(known[name], float) else value
+        config.update_from_flattened_dict({name: value})
+    return config
+
+
+def leaves(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """All settings by name: {"model.heads": 8, ...}."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        section = isinstance(value, Mapping | ConfigDict)
+        found |= leaves(value, f"{path}{name}.") if section else {path + name: value}
+    return found
 
 
 def check_type(name: str, value: Any, kind: Any) -> None:

@@ -80,8 +80,3 @@ def balanced_accuracy(logits: Array, targets: Array, mask: Array) -> Array:
     count = classes.sum(axes, dtype=jnp.float32)
     recall = hit.sum(axes, dtype=jnp.float32) / jnp.maximum(count, 1)  # [C]
     return recall.sum() / jnp.maximum((count > 0).sum(), 1)
-
-
-def lower_is_better(metric: str) -> bool:
-    """Losses, errors and perplexities fall; accuracies and the like rise."""
-    return any(word in metric for word in ("loss", "error", "perplexity", "bits"))

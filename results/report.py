@@ -15,7 +15,8 @@ from results.files import Facts, Row, flat, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
 SAME = ("seed", "seeds", "save", "together")
-OUTCOME = ("status", "best_step", "stopped_at", "failed_at")  # of a run; the rest says which it is
+# Of a run; the rest says which it is.
+OUTCOME = ("status", "best_step", "stopped_at", "failed_at", "hyper")
 
 
 def summarize(about: Facts, ids: Facts, ends: Facts, splits: Facts, facts: Facts) -> dict[str, Any]:
@@ -25,18 +26,21 @@ def summarize(about: Facts, ids: Facts, ends: Facts, splits: Facts, facts: Facts
     [R] and metrics {name: [R]}; facts: tested, parameters, flops_per_step, peak_memory, seconds.
     """
     config, failed = about["config"], np.asarray(ends["failed_at"])
+    hypers = per_run(about.get("points", [{}]), len(failed))
     runs = [
         {name: int(numbers[i]) for name, numbers in {**ids, **ends}.items()}
-        | {"status": "failed" if at else "finished"}
-        for i, at in enumerate(failed)
+        | {
+            "status": "failed" if at else "finished",
+            "hyper": {k: v for k, v in hyper.items() if k != "seed"},
+        }
+        for i, (at, hyper) in enumerate(zip(failed, hypers, strict=True))
     ]
-    given = {name: v for name, v in settings(config).items() if name in about["overrides"]}
     return {
         "experiment": about["experiment"],
         "system": config["model"]["name"],
         "data": about["data"],
         "status": "failed" if failed.all() else "finished",
-        "changed": sorted(f"{name}={value}" for name, value in given.items()),
+        "changed": changed(config, about["overrides"]),
         "select": config["select"],
         "n": len(runs),
         "splits": {
@@ -55,6 +59,17 @@ def settings(config: Facts) -> dict[str, Any]:
     return {k: v for k, v in flat({**config, "expected": {}}).items() if k not in SAME}
 
 
+def changed(config: Facts, overrides: Facts) -> list[str]:
+    """Which of a config's settings are not its file's own: "model.heads=4"."""
+    given = {name: value for name, value in settings(config).items() if name in overrides}
+    return sorted(f"{name}={value}" for name, value in given.items())
+
+
+def per_run(points: Sequence[Facts], count: int) -> list[Facts]:
+    """The point of each of a population's runs: every point has as many of them, in order."""
+    return [point for point in points for _ in range(count // len(points))]
+
+
 def statistics(values: np.ndarray, failed: np.ndarray) -> dict[str, Any]:
     """Mean and sample standard deviation of the runs that did not fail; of one, no deviation."""
     held = np.asarray(values, np.float64)[failed == 0]
@@ -66,17 +81,18 @@ def statistics(values: np.ndarray, failed: np.ndarray) -> dict[str, Any]:
     }
 
 
-def rows(ids: Facts, measured: Facts, seconds: float) -> list[Row]:
+def rows(ids: Facts, measured: Facts, seconds: float, points: Sequence[Facts] = ({},)) -> list[Row]:
     """The record of a chunk: for each run that was live and each split a row, in order of steps.
 
     measured: live, step, learning_rate [R] and, by split, metrics [R].
     """
     found, steps = [], measured["step"]
+    hypers = per_run(points, len(steps))
     for i in sorted(np.flatnonzero(measured["live"]), key=lambda i: steps[i]):
         for split, metrics in measured["metrics"].items():
             if metrics:
                 row: Row = {"step": int(steps[i]), "run": int(i), "split": split}
-                row |= {name: int(numbers[i]) for name, numbers in ids.items()}
+                row |= {name: int(numbers[i]) for name, numbers in ids.items()} | {**hypers[i]}
                 row["seconds"] = round(seconds, 2)
                 if split == "train":
                     row["learning_rate"] = number(measured["learning_rate"][i])
@@ -118,8 +134,10 @@ def met(expected: Facts, mean: float | None) -> bool:
 
 
 def who(run: Facts) -> str:
-    """ "seed 3 split_seed 7": the numbers that tell a run from the others."""
-    return " ".join(f"{name} {run[name]}" for name in run if name not in OUTCOME)
+    """ "seed 3 split_seed 7": the numbers that tell a run from the others, and its settings."""
+    numbers = {name: run[name] for name in run if name not in OUTCOME}
+    known = numbers | run.get("hyper", {})
+    return " ".join(f"{name} {value}" for name, value in known.items())
 
 
 def final_block(summary: Facts, folder: Any) -> str:

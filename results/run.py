@@ -206,7 +206,11 @@ def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]
     old, summary = files.read_run(path)
     if not old:
         raise ValueError(f"--resume: there is no run in {path}")
-    was, now = (files.flat({**it["config"], "data": it["data"]}) for it in (old, about))
+    points = lambda it: it.get("points", [{}])
+    was, now = (
+        files.flat({**it["config"], "data": it["data"], "--points": points(it)})
+        for it in (old, about)
+    )
     reached = max((row["step"] for row in files.read_rows(path)), default=0)
     if about["config"]["steps"] < reached:
         raise ValueError(f"--resume: steps = {about['config']['steps']}, but the run has {reached}")

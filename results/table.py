@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from results import report
+from results import points, report
 from results.files import FolderError, json_lines, parse, read_run, say, status, write
 
 FORMATS = ("markdown", "csv", "latex")
@@ -92,9 +92,10 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
                     raise ValueError(f"{e}: only finished runs are published") from e
                 say(f"{e}: left out")
                 continue
-            what = [about["experiment"], about["data"], about["code"]]
-            what.append(report.settings(about["config"]))
-            pools[json.dumps(what, sort_keys=True)].append(summary | about)
+            for own, came in points.split(about, summary):
+                what = [own["experiment"], own["data"], own["code"]]
+                what.append(report.settings(own["config"]))
+                pools[json.dumps(what, sort_keys=True)].append(came | own)
     if not pools:
         raise ValueError("there is no finished run")
     lines = [pooled(folders) for folders in pools.values()]
