@@ -108,7 +108,8 @@ def parse(argv: list[str]) -> list[str]:
     for name, value in overrides().items():
         if isinstance(value, tuple) and len(value) == 1 and re.match(r"\(|.*,", str(value[0])):
             stop(f"--config.{name}: write a tuple of words as \"('a','b')\", or repeat the flag")
-    _check_modes({name: flags.FLAGS[name].value for name in MODES if flags.FLAGS[name].present})
+    there = [name for name in MODES if name in flags.FLAGS and flags.FLAGS[name].present]
+    _check_modes({name: flags.FLAGS[name].value for name in there})
     logging.set_verbosity(logging.ERROR)  # JAX tells of every accelerator that is not there
     return rest
 

@@ -37,3 +37,11 @@ def get_config():
         patience=100,
         seeds=10,
     )
+
+
+def get_sweep():
+    return {
+        "optimizer.learning_rate": (2e-3, 5e-3, 1e-2),
+        "optimizer.l2": (1e-4, 5e-4, 2e-3),
+        "model.heads": (1, 4, 8),
+    }

@@ -75,11 +75,15 @@ def best(parts: Iterable[Part]) -> Part | None:
 
 def rank(summary: Facts) -> float:
     """What points are sorted by, ascending, the best first: the headline metric in validation."""
-    metric = summary["expected"]["metric"]
-    mean = summary["splits"]["validation"][metric]["mean"]
+    mean = validation(summary)["mean"]
     if mean is None:
         return np.inf
-    return mean if lower_is_better(metric) else -mean
+    return mean if lower_is_better(summary["expected"]["metric"]) else -mean
+
+
+def validation(summary: Facts) -> dict[str, Any]:
+    """The headline metric in validation: mean, std, n, values."""
+    return summary["splits"]["validation"][summary["expected"]["metric"]]
 
 
 def final_block(about: Facts, summary: Facts, folder: Any) -> str:
@@ -94,7 +98,7 @@ def final_block(about: Facts, summary: Facts, folder: Any) -> str:
     metric = summary["expected"]["metric"]
     lines = {}
     for (own, came), point in zip(parts, about["points"], strict=True):
-        found = came["splits"]["validation"][metric]
+        found = validation(came)
         words = f"{report.in_words(metric, found['mean'], found['std'])} (n = {found['n']})"
         name = " ".join(f"{name}={value}" for name, value in point.items())
         lines[name] = words + (" best" if own is chosen[0] else "")

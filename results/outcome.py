@@ -1,0 +1,137 @@
+"""What a sweep came to: its points in order of their validation, and the one that is chosen.
+
+Nothing is chosen by a test: the test of the chosen point alone is told.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from results import points
+from results.files import Facts, read_json, read_run
+from results.points import Part
+from results.report import columns, in_words, who
+
+SHOWN = 20  # points on the terminal; outcome.json has all
+CONFIRM = "confirm"  # the folder of the runs with fresh seeds
+
+
+def gather(folder: Path, names: Iterable[str]) -> list[Part]:
+    """The points of these populations that have ended, the best in validation first."""
+    parts: list[Part] = []
+    for name in names:
+        about, summary = read_run(folder / name)
+        if summary:
+            parts += points.split(about, summary)
+    return sorted(parts, key=lambda part: points.rank(part[1]))
+
+
+def outcome(
+    about: Facts,
+    parts: Sequence[Part],
+    confirmed: Sequence[Part],
+    failed: Mapping[str, str],
+    pruned: Sequence[str],
+    left: Sequence[str],
+) -> dict[str, Any]:
+    """outcome.json. parts, confirmed: points in order; failed: populations and why; pruned:
+    those given up; left: those that have not ended."""
+    held = [part for part in confirmed or parts if part[1]["status"] != "failed"]
+    chosen = None
+    if held:
+        own, came = held[0]
+        chosen = {**_point(own, came, about), "command": own["command"]}
+        chosen["test"] = came["splits"]["test"][about["metric"]]
+        chosen["fresh_seeds"] = bool(confirmed)
+    return {
+        **about,
+        "points": [_point(*part, about) for part in parts],
+        "confirmed": [_point(*part, about) for part in confirmed],
+        "failed": dict(failed),
+        "pruned": list(pruned),
+        "left": list(left),
+        "chosen": chosen,
+    }
+
+
+def _point(own: Facts, came: Facts, about: Facts) -> dict[str, Any]:
+    return {
+        "settings": {name: own["overrides"][name] for name in about["space"]},
+        "status": came["status"],
+        "validation": points.validation(came),
+        "failed": [who(run) for run in came["runs"] if run["failed_at"]],
+        "parameters": came["parameters"],
+        "seconds": came["seconds"]["train"],
+    }
+
+
+def words(found: Facts, folder: Path) -> str:
+    """The end of a sweep, for its reader."""
+    metric = found["metric"]
+    count = f"{len(found['points'])} point{'s' * (len(found['points']) != 1)}"
+    text = [f"{found['experiment']}: {count}, {_span(found['points'])} each"]
+    text += _table(found["points"], metric)
+    if found["confirmed"]:
+        text += ["", f"the best again, on fresh seeds, {_span(found['confirmed'])} each"]
+        text += _table(found["confirmed"], metric)
+    lost = [point for point in found["points"] if point["status"] == "failed"]
+    lines = {_name(point["settings"]): "no run stayed finite" for point in lost} | found["failed"]
+    if lines:
+        text += ["", "failed", *columns(lines)]
+    if found["pruned"]:
+        text += ["", f"given up: {len(found['pruned'])} of no promise"]
+    if found["left"]:
+        text += ["", f"not ended: {', '.join(found['left'])}"]
+    lines = {}
+    if chosen := found["chosen"]:
+        how = "fresh seeds" if chosen["fresh_seeds"] else "the runs it was chosen by"
+        test, valid = chosen["test"], chosen["validation"]
+        result = in_words(metric, test["mean"], test["std"])
+        lines = {
+            "chosen": _name(chosen["settings"]),
+            f"validation {metric}": in_words(metric, valid["mean"], valid["std"]),
+            f"test {metric}": f"{result} (mean ± sample std, n = {test['n']}, {how})",
+            "command": chosen["command"],
+        }
+    lines |= {"folder": str(folder), "next": f"python -m results.plot {shlex.quote(str(folder))}"}
+    return "\n".join([*text, "", *columns(lines)])
+
+
+def _span(found: Sequence[Facts]) -> str:
+    counts = {len(point["validation"]["values"]) for point in found} or {0}
+    low, high = min(counts), max(counts)
+    return f"{low} run{'s' * (low != 1)}" if low == high else f"{low} to {high} runs"
+
+
+def _name(settings: Facts) -> str:
+    return " ".join(f"{name}={shown(value)}" for name, value in settings.items())
+
+
+def shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _table(found: Sequence[Facts], metric: str) -> list[str]:
+    """Lines: each point's settings, validation, failed runs, parameters and seconds."""
+    if not found:
+        return []
+    names = list(found[0]["settings"])
+    rows = [[*names, f"validation {metric}", "n", "failed", "parameters", "seconds"]]
+    for point in found[:SHOWN]:
+        valid = point["validation"]
+        rows.append([shown(point["settings"][name]) for name in names])
+        rows[-1] += [in_words(metric, valid["mean"], valid["std"]), str(valid["n"])]
+        rows[-1] += [str(len(point["failed"]) or ""), f"{point['parameters']:,}"]
+        rows[-1] += [f"{point['seconds']:,.1f}"]
+    kept = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    widths = [max(len(row[i]) for row in rows) for i in kept]
+    lines = [
+        "  " + "  ".join(row[i].ljust(w) for i, w in zip(kept, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return lines + ([f"  and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+
+
+def read(folder: Path) -> dict[str, Any]:
+    return read_json(folder / "outcome.json", ["space", "points", "chosen"])

@@ -1,0 +1,320 @@
+"""Trains a config over many settings, all seeds of each, and says which is best in validation.
+
+python sweep.py --config=configs/gat_cora.py                    # the points of its get_sweep()
+python sweep.py --config=configs/gcn_cora.py --set model.width=8,16 --set optimizer.l2=0,5e-4
+python sweep.py --config=configs/gcn_cora.py --set optimizer.learning_rate=1e-4:1e-1:log \\
+    --search=tpe --trials=64                                    # needs the extra [sweep]
+python sweep.py --config=configs/gat_cora.py --dry_run          # points, populations, time
+
+The same command again goes on with what is missing; several of them, on machines that share the
+folder, share the work.
+"""
+
+import signal
+
+if __name__ == "__main__":  # at once: while it is imported, jax would swallow a Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import functools
+import json
+import runpy
+import shlex
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from absl import app, flags
+from ml_collections import ConfigDict
+
+import commandline
+import search
+from configs.check import SettingError, changed
+from crew import Crew, Source, failures, forget
+from results import files, outcome
+from results.live import Board, Tail
+from results.report import columns
+from search import Population
+
+flags.DEFINE_multi_string("set", [], "NAME=VALUE,VALUE,... or for a search NAME=LOW:HIGH[:log].")
+flags.DEFINE_string("workdir", None, "The sweep's folder; by default one under results/.")
+flags.DEFINE_integer("jobs", 0, "Populations trained at once; 0: as many as use all CPUs.", 0)
+flags.DEFINE_integer("processes", 1, "Processes that train a population together.", 1)
+flags.DEFINE_enum("search", None, search.SAMPLERS, "How to look for points, if not all are tried.")
+flags.DEFINE_integer("trials", 64, "Points that a search tries.", 1)
+flags.DEFINE_integer("batch", 1, "Points that a search decides on at once.", 1)
+flags.DEFINE_integer("confirm", 0, "Train the best so many again, on fresh seeds.", 0)
+flags.DEFINE_integer("confirm_seeds", 20, "Fresh seeds for each of them.", 1)
+flags.DEFINE_bool("retry_failed", False, "Try again what has failed.")
+flags.DEFINE_bool("dry_run", False, "Print points, populations and estimated time; train nothing.")
+flags.DEFINE_bool("join", False, "Take what no other command does, then end without a table.")
+flags.DEFINE_enum("launcher", "local", ["local", "slurm"], "Where to train.")
+flags.DEFINE_string("partition", None, "Slurm's partition.")
+flags.DEFINE_integer("minutes", 60, "Slurm: time limit of a job, which is then queued again.", 1)
+flags.DEFINE_integer("gpus", 0, "Slurm: GPUs of a job.", 0)
+flags.DEFINE_integer("cpus", 2, "Slurm: CPUs of a job.", 1)
+flags.declare_key_flag("config")
+FLAGS = flags.FLAGS
+
+
+class Sweep(NamedTuple):
+    """What is swept over, and where."""
+
+    config: ConfigDict
+    folder: Path
+    space: search.Space
+    populations: list[Population]  # empty for a search, which decides on them as it goes
+    size: int  # runs of a point
+
+
+def plan(config: ConfigDict) -> Sweep:
+    """What the command line asks for. Raises ValueError or OSError for what cannot be."""
+    import experiment
+
+    if config.select.split != "validation":
+        raise SettingError(f"select.split = {config.select.split!r}: a sweep selects by validation")
+    if FLAGS.search and find_spec("optuna") is None:
+        raise ValueError(f"--search={FLAGS.search} needs Optuna: pip install 'lineage[sweep]'")
+    space, points = wanted(config)
+    populations = search.populations(config, points)
+    for overrides in [population.overrides for population in populations] or [{}]:
+        _, task = experiment.setup(changed(config, overrides))  # is there such a model, such data?
+    size = len(task.runs(range(config.seeds))["seed"])
+    folder = Path(FLAGS.workdir or Path("results", commandline.config_file().stem, name(space)))
+    return Sweep(config, folder, space, populations, size)
+
+
+def wanted(config: ConfigDict) -> tuple[search.Space, list[search.Point]]:
+    """What --set, or else the config's get_sweep(), asks for; the points, unless it is a search."""
+    file, space = commandline.config_file(), search.from_words(FLAGS.set, config)
+    points = []
+    if not space:
+        try:
+            make = runpy.run_path(str(file)).get("get_sweep")
+            found = make() if make else None
+        except Exception as e:
+            raise ValueError(f"{file}: get_sweep(): {type(e).__name__}: {e}") from e
+        if not found:
+            raise ValueError(f"{file} has no get_sweep(): say --set NAME=VALUE,VALUE,...")
+        if isinstance(found, list):
+            points = search.checked(found, config)
+            found = {name: [point[name] for point in points] for name in points[0]}
+            found = {name: dict.fromkeys(values) for name, values in found.items()}
+        space = {name: search.values(name, values, config) for name, values in found.items()}
+    for name in set(space) & set(commandline.overrides()):
+        raise SettingError(f"{name}: is both set by --config.{name} and swept over")
+    return space, [] if FLAGS.search else points or search.grid(space, config)
+
+
+def name(space: search.Space) -> str:
+    """The folder of a sweep under results/EXPERIMENT: another for every other sweep."""
+    asked = {**commandline.overrides(), **(in_words(space) if FLAGS.set else {})}
+    if FLAGS.search:
+        asked |= {"search": FLAGS.search, "trials": FLAGS.trials}
+    return ",".join(filter(None, ["sweep", commandline.slugged(asked)]))
+
+
+def in_words(space: search.Space) -> dict[str, str]:
+    join = lambda values: ",".join(map(str, values))
+    return {k: str(v) if isinstance(v, search.Range) else join(v) for k, v in space.items()}
+
+
+def manifest(sweep: Sweep) -> dict[str, Any]:
+    """sweep.json: what the folder is of."""
+    return {
+        "experiment": commandline.config_file().stem,
+        "file": commandline.config_file().as_posix(),
+        "overrides": commandline.overrides(),
+        "command": shlex.join(["python", "sweep.py", *settings()]),
+        "metric": sweep.config.expected.metric,
+        "space": {k: str(v) if isinstance(v, search.Range) else v for k, v in sweep.space.items()},
+        "search": {"sampler": FLAGS.search, "trials": FLAGS.trials} if FLAGS.search else None,
+        "populations": [population._asdict() for population in sweep.populations],
+        "runs": sweep.size,
+    }
+
+
+def settings() -> list[str]:
+    """The words of the command line that say what is swept over."""
+    words = [f"--config={commandline.config_file().as_posix()}"]
+    words += [f"--config.{name}={value}" for name, value in commandline.overrides().items()]
+    words += [f"--set={word}" for word in FLAGS.set]
+    return words + (
+        [f"--search={FLAGS.search}", f"--trials={FLAGS.trials}"] if FLAGS.search else []
+    )
+
+
+def claim(sweep: Sweep) -> None:
+    """Makes the folder this sweep's; raises ValueError if it is of another, or of other things."""
+    file, new = sweep.folder / "sweep.json", json.loads(json.dumps(manifest(sweep)))
+    if file.exists():
+        old = files.read_json(file, ["command"])
+        if differ := [key for key in new if key != "command" and new[key] != old.get(key)]:
+            raise ValueError(
+                f"--workdir={sweep.folder} holds a sweep with other {', '.join(differ)}: "
+                f"{old['command']}"
+            )
+    elif sweep.folder.exists() and any(sweep.folder.iterdir()):
+        raise ValueError(f"--workdir={sweep.folder} holds files that are no sweep's")
+    sweep.folder.mkdir(parents=True, exist_ok=True)
+    files.write_json(file, new)
+
+
+class Stage(NamedTuple):
+    """Where populations are trained, and how many at once: those of the sweep, or, on fresh seeds,
+    those of its best points."""
+
+    folder: Path
+    base: dict[str, Any]  # settings of all
+    size: int  # runs of a point
+    runs: int  # in all
+    jobs: int
+
+
+def train(sweep: Sweep, source: Source, stage: Stage, asked: list[int]) -> list[str]:
+    """Trains what `source` gives. Returns the names of what has not ended."""
+    metric, steps = sweep.config.expected.metric, sweep.config.steps
+    command = functools.partial(words, stage)
+    tail = lambda p: Tail(stage.folder / p.name, len(p.points), stage.size, metric, steps)
+    crew = Crew(stage.folder, source, command, tail, stage.jobs, FLAGS.processes)
+    board = Board(stage.folder.name, metric, stage.runs, sys.stderr)
+    try:
+        crew.work(asked, lambda: board.show(crew.entries(stage.size)), FLAGS.join)
+    finally:
+        board.close()
+    return crew.left()
+
+
+def words(stage: Stage, population: Population) -> list[str]:
+    """What trains a population: train.py, as a person might call it."""
+    path, points = stage.folder / population.name, population.points
+    command = [sys.executable, str(Path(__file__).with_name("train.py"))]
+    command += [f"--config={commandline.config_file()}", f"--workdir={path}"]
+    command += [f"--config.{k}={v}" for k, v in (stage.base | population.given()).items()]
+    if len(points) > 1:
+        file = stage.folder / "points" / f"{population.name}.json"
+        file.parent.mkdir(exist_ok=True)
+        files.write_json(file, points)
+        command += [f"--points={file}"]
+    known = files.status(path)
+    return command + {"absent": [], "unfinished": ["--resume"]}.get(known, ["--overwrite"])
+
+
+def first(sweep: Sweep) -> tuple[Source, Stage]:
+    """The sweep's own populations."""
+    base, (config, folder, space, found, size) = commandline.overrides(), sweep
+    if FLAGS.search:
+        study = search.Study(folder, config, space, FLAGS.search, FLAGS.trials, FLAGS.batch)
+        stage = Stage(folder, base, size, size * FLAGS.trials, jobs([size] * FLAGS.trials))
+        return study, stage
+    runs = [len(population.points) * size for population in found]
+    return search.Listed(folder, found, base), Stage(folder, base, size, sum(runs), jobs(runs))
+
+
+def jobs(runs: list[int]) -> int:
+    """How many populations, of so many runs, are trained at once: as many as use all CPUs."""
+    return FLAGS.jobs or max(1, min(commandline.cpus() // min(runs), len(runs)))
+
+
+def again(sweep: Sweep, parts: list[outcome.Part]) -> tuple[Source, Stage]:
+    """The best points, on fresh seeds."""
+    config = sweep.config
+    base = commandline.overrides() | {"seed": config.seed + config.seeds}
+    base |= {"seeds": FLAGS.confirm_seeds}
+    best = [part for part in parts if part[1]["status"] != "failed"][: FLAGS.confirm]
+    points = [{name: own["overrides"][name] for name in sweep.space} for own, _ in best]
+    found = search.populations(config, points)
+    folder, size = sweep.folder / outcome.CONFIRM, sweep.size // config.seeds * FLAGS.confirm_seeds
+    runs = [len(population.points) * size for population in found]
+    stage = Stage(folder, base, size, sum(runs), jobs(runs))
+    return search.Listed(folder, found, base), stage
+
+
+def run(sweep: Sweep, asked: list[int]) -> int:
+    """Trains the sweep, confirms the best, tells what came out. Returns the exit code."""
+    source, stage = first(sweep)
+    left = train(sweep, source, stage, asked)
+    parts, confirmed = outcome.gather(sweep.folder, names(source)), []
+    failed = failures(stage.folder, names(source))
+    if FLAGS.confirm and parts and not left:
+        fresh, stage = again(sweep, parts)
+        left = train(sweep, fresh, stage, asked)
+        confirmed = [] if left else outcome.gather(stage.folder, names(fresh))
+        failed |= failures(stage.folder, names(fresh))
+    if left and FLAGS.join:
+        return 0
+    about = {name: manifest(sweep)[name] for name in ("experiment", "command", "metric", "space")}
+    known = {*left, *failed}
+    rest = [name for name in names(source) if name not in known]
+    pruned = [name for name in rest if files.status(sweep.folder / name) == "unfinished"]
+    found = outcome.outcome(about, parts, confirmed, failed, pruned, left)
+    files.write_json(sweep.folder / "outcome.json", found)
+    print(outcome.words(found, sweep.folder))
+    if asked:
+        print("the same command goes on", file=sys.stderr)
+        return 128 + asked[0]
+    return 1 if failed or any(point["status"] == "failed" for point in found["points"]) else 0
+
+
+def names(source: Source) -> list[str]:
+    return [population.name for population in source.populations()]
+
+
+def dry_run(sweep: Sweep) -> str:
+    """Points, populations, and the time that they take at most, from a part of the first."""
+    found, config = sweep.populations, sweep.config
+    lines = {p.name: f"{len(p.points)} points, {len(p.points) * sweep.size} runs" for p in found}
+    if FLAGS.search:
+        found = [Population("", {}, [{}], [0])] * FLAGS.trials
+        lines = {f"{FLAGS.trials} trials": f"{sweep.size} runs each"}
+    runs = [len(p.points) * sweep.size for p in found]
+    at_once = jobs(runs)
+    took, compiled, of = estimate(sweep, found[0])
+    each = [compiled + took * config.steps * n / of for n in runs]
+    seconds = sum(each) / at_once
+    time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    total = (
+        f"{sum(len(p.points) for p in found)} points, {len(found)} populations, {sum(runs)} runs"
+    )
+    how = f"at most {time}, {at_once} at once, by {found[0].name or 'the first'}'s first steps"
+    text = ["space", *columns(in_words(sweep.space)), "", "populations", *columns(lines)]
+    return "\n".join([*text, "", *columns({"in all": total, "time": how})])
+
+
+def estimate(sweep: Sweep, of: Population) -> tuple[float, float, int]:
+    """Seconds of a step of a population's runs, seconds to compile it, how many runs it has."""
+    import jax
+
+    import experiment
+    import population
+
+    config = changed(sweep.config, of.overrides)
+    program = population.trace(config, *experiment.setup(config), of.points)
+    began = time.monotonic()
+    advance = program.advance.compile()
+    compiled = time.monotonic() - began
+    state, _ = jax.block_until_ready(advance(program.task, program.start(program.task)))
+    began, reached = time.monotonic(), int(state.step)
+    state, _ = jax.block_until_ready(advance(program.task, state))
+    steps = max(int(state.step) - reached, 1)
+    return (time.monotonic() - began) / steps, compiled, len(program.runs["seed"])
+
+
+def main(argv: list[str]) -> None:
+    commandline.configure_jax()
+    with commandline.complaints(ValueError, OSError):
+        sweep = plan(commandline.CONFIG.value)
+        if FLAGS.dry_run:
+            print(dry_run(sweep))
+            return
+        claim(sweep)
+        if FLAGS.retry_failed:
+            forget(sweep.folder, [population.name for population in sweep.populations])
+        with commandline.interrupts() as asked:
+            code = run(sweep, asked)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    app.run(main, flags_parser=commandline.parse)
