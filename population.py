@@ -292,7 +292,7 @@ def finished(path: Path) -> tuple[dict[str, Any], dict[str, Any], Program, State
             raise ValueError(f"{path}: the data has changed, its {is_now}")
     if code() not in about["code"]:
         files.say("the code has changed since: the numbers may have too")
-    program = plan(config, model, task, about.get("points", ALIKE))
+    program = plan(config, model, task, about["points"])
     with Folder(path, readonly=True) as folder:
         return about, summary, program, folder.restore(program.shapes)
 

@@ -29,19 +29,20 @@ from absl import app, flags
 from ml_collections import ConfigDict
 
 import commandline
-import search
 from configs.check import SettingError, changed
-from crew import Crew, Source, failures, forget
 from results import files, outcome
 from results.live import Board, Tail
 from results.report import columns
-from search import Population
+from sweeps import space as spaces
+from sweeps.crew import Crew, Source, failures, forget
+from sweeps.search import SAMPLERS, Listed, Study
+from sweeps.space import Population
 
 flags.DEFINE_multi_string("set", [], "NAME=VALUE,VALUE,... or for a search NAME=LOW:HIGH[:log].")
 flags.DEFINE_string("workdir", None, "The sweep's folder; by default one under results/.")
 flags.DEFINE_integer("jobs", 0, "Populations trained at once; 0: as many as use all CPUs.", 0)
 flags.DEFINE_integer("processes", 1, "Processes that train a population together.", 1)
-flags.DEFINE_enum("search", None, search.SAMPLERS, "How to look for points, if not all are tried.")
+flags.DEFINE_enum("search", None, SAMPLERS, "How to look for points, if not all are tried.")
 flags.DEFINE_integer("trials", 64, "Points that a search tries.", 1)
 flags.DEFINE_integer("batch", 1, "Points that a search decides on at once.", 1)
 flags.DEFINE_integer("confirm", 0, "Train the best so many again, on fresh seeds.", 0)
@@ -63,7 +64,7 @@ class Sweep(NamedTuple):
 
     config: ConfigDict
     folder: Path
-    space: search.Space
+    space: spaces.Space
     populations: list[Population]  # empty for a search, which decides on them as it goes
     size: int  # runs of a point
 
@@ -77,7 +78,7 @@ def plan(config: ConfigDict) -> Sweep:
     if FLAGS.search and find_spec("optuna") is None:
         raise ValueError(f"--search={FLAGS.search} needs Optuna: pip install 'lineage[sweep]'")
     space, points = wanted(config)
-    populations = search.populations(config, points)
+    populations = spaces.populations(config, points)
     for overrides in [population.overrides for population in populations] or [{}]:
         _, task = experiment.setup(changed(config, overrides))  # is there such a model, such data?
     size = len(task.runs(range(config.seeds))["seed"])
@@ -85,9 +86,9 @@ def plan(config: ConfigDict) -> Sweep:
     return Sweep(config, folder, space, populations, size)
 
 
-def wanted(config: ConfigDict) -> tuple[search.Space, list[search.Point]]:
+def wanted(config: ConfigDict) -> tuple[spaces.Space, list[spaces.Point]]:
     """What --set, or else the config's get_sweep(), asks for; the points, unless it is a search."""
-    file, space = commandline.config_file(), search.from_words(FLAGS.set, config)
+    file, space = commandline.config_file(), spaces.from_words(FLAGS.set, config)
     points = []
     if not space:
         try:
@@ -98,16 +99,16 @@ def wanted(config: ConfigDict) -> tuple[search.Space, list[search.Point]]:
         if not found:
             raise ValueError(f"{file} has no get_sweep(): say --set NAME=VALUE,VALUE,...")
         if isinstance(found, list):
-            points = search.checked(found, config)
+            points = spaces.checked(found, config)
             found = {name: [point[name] for point in points] for name in points[0]}
             found = {name: dict.fromkeys(values) for name, values in found.items()}
-        space = {name: search.values(name, values, config) for name, values in found.items()}
+        space = {name: spaces.values(name, values, config) for name, values in found.items()}
     for name in set(space) & set(commandline.overrides()):
         raise SettingError(f"{name}: is both set by --config.{name} and swept over")
-    return space, [] if FLAGS.search else points or search.grid(space, config)
+    return space, [] if FLAGS.search else points or spaces.grid(space, config)
 
 
-def name(space: search.Space) -> str:
+def name(space: spaces.Space) -> str:
     """The folder of a sweep under results/EXPERIMENT: another for every other sweep."""
     asked = {**commandline.overrides(), **(in_words(space) if FLAGS.set else {})}
     if FLAGS.search:
@@ -115,9 +116,9 @@ def name(space: search.Space) -> str:
     return ",".join(filter(None, ["sweep", commandline.slugged(asked)]))
 
 
-def in_words(space: search.Space) -> dict[str, str]:
+def in_words(space: spaces.Space) -> dict[str, str]:
     join = lambda values: ",".join(map(str, values))
-    return {k: str(v) if isinstance(v, search.Range) else join(v) for k, v in space.items()}
+    return {k: str(v) if isinstance(v, spaces.Range) else join(v) for k, v in space.items()}
 
 
 def manifest(sweep: Sweep) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def manifest(sweep: Sweep) -> dict[str, Any]:
         "overrides": commandline.overrides(),
         "command": shlex.join(["python", "sweep.py", *settings()]),
         "metric": sweep.config.expected.metric,
-        "space": {k: str(v) if isinstance(v, search.Range) else v for k, v in sweep.space.items()},
+        "space": {k: str(v) if isinstance(v, spaces.Range) else v for k, v in sweep.space.items()},
         "search": {"sampler": FLAGS.search, "trials": FLAGS.trials} if FLAGS.search else None,
         "populations": [population._asdict() for population in sweep.populations],
         "runs": sweep.size,
@@ -205,11 +206,11 @@ def first(sweep: Sweep) -> tuple[Source, Stage]:
     """The sweep's own populations."""
     base, (config, folder, space, found, size) = commandline.overrides(), sweep
     if FLAGS.search:
-        study = search.Study(folder, config, space, FLAGS.search, FLAGS.trials, FLAGS.batch)
+        study = Study(folder, config, space, FLAGS.search, FLAGS.trials, FLAGS.batch)
         stage = Stage(folder, base, size, size * FLAGS.trials, jobs([size] * FLAGS.trials))
         return study, stage
     runs = [len(population.points) * size for population in found]
-    return search.Listed(folder, found, base), Stage(folder, base, size, sum(runs), jobs(runs))
+    return Listed(folder, found, base), Stage(folder, base, size, sum(runs), jobs(runs))
 
 
 def jobs(runs: list[int]) -> int:
@@ -224,11 +225,11 @@ def again(sweep: Sweep, parts: list[outcome.Part]) -> tuple[Source, Stage]:
     base |= {"seeds": FLAGS.confirm_seeds}
     best = [part for part in parts if part[1]["status"] != "failed"][: FLAGS.confirm]
     points = [{name: own["overrides"][name] for name in sweep.space} for own, _ in best]
-    found = search.populations(config, points)
+    found = spaces.populations(config, points)
     folder, size = sweep.folder / outcome.CONFIRM, sweep.size // config.seeds * FLAGS.confirm_seeds
     runs = [len(population.points) * size for population in found]
     stage = Stage(folder, base, size, sum(runs), jobs(runs))
-    return search.Listed(folder, found, base), stage
+    return Listed(folder, found, base), stage
 
 
 def run(sweep: Sweep, asked: list[int]) -> int:

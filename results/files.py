@@ -48,7 +48,7 @@ def status(path: Path) -> str:
 def read_run(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """A folder's config.json, {} if no run is there, and summary.json, {} until it has ended."""
     config, file = path / "config.json", path / "summary.json"
-    about = read_json(config, ABOUT) if config.exists() else {}
+    about = {"points": [{}], **read_json(config, ABOUT)} if config.exists() else {}
     if not about or not file.exists():
         return about, {}
     text = file.read_bytes()

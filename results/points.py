@@ -18,7 +18,7 @@ Part = tuple[dict[str, Any], dict[str, Any]]  # what config.json and summary.jso
 
 def split(about: Facts, summary: Facts) -> list[Part]:
     """A folder's points."""
-    points = about.get("points", [{}])
+    points = about["points"]
     if len(points) == 1 and not points[0]:
         return [(dict(about), dict(summary))]
     size = summary["n"] // len(points)

@@ -26,7 +26,7 @@ def summarize(about: Facts, ids: Facts, ends: Facts, splits: Facts, facts: Facts
     [R] and metrics {name: [R]}; facts: tested, parameters, flops_per_step, peak_memory, seconds.
     """
     config, failed = about["config"], np.asarray(ends["failed_at"])
-    hypers = per_run(about.get("points", [{}]), len(failed))
+    hypers = per_run(about["points"], len(failed))
     runs = [
         {name: int(numbers[i]) for name, numbers in {**ids, **ends}.items()}
         | {

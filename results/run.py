@@ -6,6 +6,8 @@
     summary.json     what came out; until it is there, the run can be resumed
     outputs.npz      what plots need: test outputs of every run, attention and features of the best
     events.*         the rows' means over runs, for TensorBoard: a view, made anew from the record
+    points/          the same of each point, if there are several
+    hparams/         settings and what they came to, for TensorBoard's table of runs
 
 Rows reach the disk before the checkpoint of their step, and a resume cuts those that come after
 the state it found: killed at any moment, a run loses and doubles nothing. A row's "seconds" is the
@@ -27,7 +29,7 @@ from typing import Any, Self
 import numpy as np
 from filelock import FileLock, Timeout
 
-from results import files
+from results import files, points
 from results.files import Facts, FolderError, Row, say
 
 FREE = ("steps", "save", "expected.")  # what a resume may change
@@ -40,6 +42,7 @@ class Folder(contextlib.ExitStack):
     def __init__(self, path: Path, readonly: bool = False):
         super().__init__()
         self.path, self._readonly = path, readonly
+        self._writers: dict[int, Any] = {}
         self.seconds = 0.0  # what training had taken when the state restored was saved
         self._saved_at, self._saved_step = time.monotonic(), -1
         if not readonly:
@@ -75,8 +78,7 @@ class Folder(contextlib.ExitStack):
             pictures = [f"{name}.{kind}" for name in files.PICTURES for kind in ("png", "pdf")]
             for ours in ("metrics.jsonl", "outputs.npz", *pictures):
                 (path / ours).unlink(missing_ok=True)
-            for events in path.glob("events.*"):
-                events.unlink()
+            folder._forget_events()
             folder._begin()
         return folder
 
@@ -88,7 +90,7 @@ class Folder(contextlib.ExitStack):
 
     @functools.cached_property
     def about(self) -> Facts:
-        return files.read_json(self.path / "config.json", files.ABOUT)
+        return files.read_run(self.path)[0]
 
     def _begin(self) -> None:
         """From here on the folder is of the run that `about` describes, which has not ended."""
@@ -155,6 +157,8 @@ class Folder(contextlib.ExitStack):
 
     def finish(self, summary: Facts, outputs: Facts) -> None:
         np.savez_compressed(self.path / "outputs.npz", **outputs)
+        for i, part in enumerate(points.split(self.about, summary)):
+            self._show_settings(i, *part)
         files.write_json(self.path / "summary.json", summary)  # last: it says that all is there
 
     @functools.cached_property
@@ -170,11 +174,32 @@ class Folder(contextlib.ExitStack):
         kind = ocp.StandardCheckpointHandler()
         return self.enter_context(ocp.CheckpointManager(path, options=options, item_handlers=kind))
 
-    @functools.cached_property
-    def _events(self) -> Any:
-        from tensorboardX import SummaryWriter
+    def _events(self, point: int) -> Any:
+        """TensorBoard's file of a point; the only point's is the folder's own."""
+        if point not in self._writers:
+            from tensorboardX import SummaryWriter
 
-        return self.enter_context(SummaryWriter(str(self.path)))
+            several = len(self.about["points"]) > 1
+            place = self.path / "points" / f"{point:03d}" if several else self.path
+            self._writers[point] = self.enter_context(SummaryWriter(str(place)))
+        return self._writers[point]
+
+    def _forget_events(self) -> None:
+        for events in self.path.glob("events.*"):
+            events.unlink()
+        for place in ("points", "hparams"):
+            shutil.rmtree(self.path / place, ignore_errors=True)
+
+    def _show_settings(self, point: int, own: Facts, came: Facts) -> None:
+        """TensorBoard's HParams: a point's settings, and what it came to in validation."""
+        known = files.flat({name: own["config"][name] for name in ("task", "model", "optimizer")})
+        plain = {k: v if isinstance(v, int | float | str) else str(v) for k, v in known.items()}
+        found = {
+            f"best/{metric}": of["mean"]
+            for metric, of in came["splits"].get("validation", {}).items()
+            if isinstance(of, dict) and of["mean"] is not None
+        }
+        self._events(point).add_hparams(plain, found, name="hparams")
 
     def _cut(self, step: int) -> None:
         """Drops the rows after `step`, and a last one that was half written."""
@@ -185,20 +210,21 @@ class Folder(contextlib.ExitStack):
         if step - last["step"] >= min(step or 1, self.about["config"]["every"]):  # a whole chunk
             say(f"{self.path}: the rows from step {last['step'] + 1} to {step} are missing")
         files.write(self.path / "metrics.jsonl", files.json_lines(kept))
-        for events in self.path.glob("events.*"):
-            events.unlink()
+        self._forget_events()
         self._show(kept)
 
     def _show(self, rows: Iterable[Row]) -> None:
         """TensorBoard's means over runs, at the steps at which every live run has a row."""
         config, values = self.about["config"], defaultdict(list)
+        hypers = [p.items() - {"seed": p.get("seed")}.items() for p in self.about["points"]]
         for row in rows:
             if row["step"] % config["every"] == 0 or row["step"] == config["steps"]:
+                point = next(i for i, hyper in enumerate(hypers) if hyper <= row.items())
                 for name, value in row.items():
-                    if isinstance(value, float) and name != "seconds":
-                        values[row["step"], f"{row['split']}/{name}"].append(value)
-        for (step, tag), found in values.items():
-            self._events.add_scalar(tag, np.mean(found), step)
+                    if isinstance(value, float) and name != "seconds" and "." not in name:
+                        values[point, f"{row['split']}/{name}", row["step"]].append(value)
+        for (point, tag, step), found in values.items():
+            self._events(point).add_scalar(tag, np.mean(found), step)
 
 
 def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -206,11 +232,8 @@ def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]
     old, summary = files.read_run(path)
     if not old:
         raise ValueError(f"--resume: there is no run in {path}")
-    points = lambda it: it.get("points", [{}])
-    was, now = (
-        files.flat({**it["config"], "data": it["data"], "--points": points(it)})
-        for it in (old, about)
-    )
+    known = ({**it["config"], "data": it["data"], "--points": it["points"]} for it in (old, about))
+    was, now = map(files.flat, known)
     reached = max((row["step"] for row in files.read_rows(path)), default=0)
     if about["config"]["steps"] < reached:
         raise ValueError(f"--resume: steps = {about['config']['steps']}, but the run has {reached}")

@@ -39,6 +39,7 @@ def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), **ch
         "config": settings | changed | overrides,
         "experiment": "gcn_cora",
         "overrides": overrides,
+        "points": [{}],
         "command": f"{COMMAND}{seed}",
         "data": DATA,
         "date": "2026-01-02",

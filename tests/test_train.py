@@ -29,7 +29,8 @@ def about(cfg):
     task = Points.about
     plain = json.loads(json.dumps(cfg.to_dict()))
     return {"config": plain, "data": task, "experiment": "points", "overrides": {},
-            "versions": {}, "device": "cpu", "date": "", "command": "", "code": ""}  # fmt: skip
+            "points": [{}], "versions": {}, "device": "cpu", "date": "", "command": "",
+            "code": ""}  # fmt: skip
 
 
 class Compiled(NamedTuple):

@@ -6,28 +6,22 @@ nothing but what may differ between the runs of one program are one population.
 """
 
 import ast
-import itertools
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock
+import numpy as np
 from ml_collections import ConfigDict
+from scipy.stats import qmc
 
 import configs
-from configs import lower_is_better
 from configs.check import SettingError, changed, check, leaves, nearest
-from results import points
-from results.files import ENDED, read_run, status
-from results.live import Reached
 from results.report import SAME
 
 Point = dict[str, Any]
 Space = dict[str, "list[Any] | Range"]
-SAMPLERS = ("tpe", "random", "quasirandom")
 
 
 class Range(NamedTuple):
@@ -162,133 +156,18 @@ def missing() -> str | None:
     return None if find_spec("optuna") else "--search needs Optuna: pip install 'lineage[sweep]'"
 
 
-class Listed:
-    """Populations that are known from the start. base: settings that all of them have."""
-
-    def __init__(self, folder: Path, found: Sequence[Population], base: Point):
-        self._folder, self._found, self._base = folder, found, base
-
-    def populations(self) -> Sequence[Population]:
-        return self._found
-
-    def ask(self) -> bool:
-        return False
-
-    def settled(self, population: Population) -> bool:
-        if status(self._folder / population.name) not in ENDED:
-            return False
-        about, _ = read_run(self._folder / population.name)
-        given = json.loads(json.dumps(self._base | population.given()))
-        points = population.points if len(population.points) > 1 else [{}]
-        return (about["overrides"], about["points"]) == (given, points)  # else it is of other seeds
-
-    def hopeless(self, population: Population, reached: Reached) -> bool:
-        return False
-
-    def ended(self, population: Population, given_up: bool) -> None:
-        pass
-
-
-class Study:
-    """A search whose trials, each a point, are kept in a file that any number of crews may share.
-
-    What is tried as the n-th depends on the seed, n and the trials that have ended, on nothing of
-    the crew that asks. A trial's population is noted before it is trained, so that another crew
-    can go on with it.
-    """
-
-    def __init__(
-        self, folder: Path, config: ConfigDict, space: Space, sampler: str, trials: int, batch: int
-    ):
-        import optuna
-        from optuna.storages.journal import JournalFileBackend
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._optuna, self._folder, self._config, self._space = optuna, folder, config, space
-        self._sampler, self._most, self._batch = sampler, trials, batch
-        self._asking = FileLock(folder / "claims" / "asking.lock")
-        self._told: dict[str, int] = {}
-        lower = lower_is_better(config.expected.metric)
-        self._study = optuna.create_study(
-            study_name="sweep",
-            storage=optuna.storages.JournalStorage(JournalFileBackend(str(folder / "study.log"))),
-            direction="minimize" if lower else "maximize",
-            pruner=optuna.pruners.MedianPruner(8, n_warmup_steps=config.steps // 10),
-            load_if_exists=True,
-        )
-
-    def _trials(self) -> list[Any]:
-        return self._study.get_trials(deepcopy=False)
-
-    def _trial(self, number: int) -> Any:
-        return self._optuna.trial.Trial(self._study, self._trials()[number]._trial_id)
-
-    def populations(self) -> list[Population]:
-        found: dict[str, Population] = {}
-        for trial in self._trials():
-            if "population" in trial.user_attrs:
-                name, overrides, point = trial.user_attrs["population"]
-                known = found.setdefault(name, Population(name, overrides, [], []))
-                known.points.append(point)
-                known.trials.append(trial.number)
-        return list(found.values())
-
-    def ask(self) -> bool:
-        with self._asking:
-            known = self._trials()
-            begun = [
-                t for t in known if not (t.state.is_finished() or "population" in t.user_attrs)
-            ]
-            trials = [self._trial(t.number) for t in begun]  # whose crew died as it asked
-            room = min(self._batch - len(trials), self._most - len(known))
-            trials += [self._study.ask() for _ in range(room)]
-            found = populations(self._config, [self._suggest(trial) for trial in trials])
-            for population in found:
-                name = f"trial-{trials[population.trials[0]].number:04d}"
-                for i, point in zip(population.trials, population.points, strict=True):
-                    trials[i].set_user_attr("population", [name, population.overrides, point])
-        return bool(trials)
-
-    def _suggest(self, trial: Any) -> Point:
-        samplers, seed = self._optuna.samplers, self._config.seed
-        make = {
-            "tpe": lambda: samplers.TPESampler(seed=1000 * seed + trial.number),
-            "random": lambda: samplers.RandomSampler(seed=1000 * seed + trial.number),
-            "quasirandom": lambda: samplers.QMCSampler(seed=seed, scramble=True),
-        }
-        self._study.sampler = make[self._sampler]()
-        found = {}
-        for name, known in self._space.items():
-            if isinstance(known, Range):
-                suggest = trial.suggest_int if known.whole else trial.suggest_float
-                found[name] = suggest(name, known.low, known.high, log=known.log)
-            else:
-                found[name] = trial.suggest_categorical(name, known)
-        return found
-
-    def settled(self, population: Population) -> bool:
-        known = self._trials()
-        return all(known[number].state.is_finished() for number in population.trials)
-
-    def hopeless(self, population: Population, reached: Reached) -> bool:
-        """Whether all its points are below the median of the trials before, at the same step."""
-        if reached.step - self._told.get(population.name, 0) < self._config.steps / 20:
-            return False
-        self._told[population.name] = reached.step
-        verdicts = []
-        for number, best in zip(population.trials, reached.best, strict=True):
-            trial = self._trial(number)
-            if best is not None:
-                trial.report(best, reached.step)
-            verdicts.append(trial.should_prune())
-        return all(verdicts)
-
-    def ended(self, population: Population, given_up: bool) -> None:
-        about, summary = read_run(self._folder / population.name)
-        parts = [came for _, came in points.split(about, summary)] if summary else []
-        means = [points.validation(came)["mean"] for came in parts]
-        state = self._optuna.trial.TrialState
-        for number, mean in itertools.zip_longest(population.trials, means):
-            how = state.PRUNED if given_up else state.FAIL if mean is None else state.COMPLETE
-            if not self._trials()[number].state.is_finished():
-                self._study.tell(number, mean if how == state.COMPLETE else None, state=how)
+def drawn(space: Space, sampler: str, number: int, seed: int) -> Point:
+    """The number-th of the random, or of Halton's evenly spread, points of a space."""
+    if sampler == "random":
+        uniform = np.random.default_rng((seed, number)).random(len(space))
+    else:
+        uniform = qmc.Halton(len(space), rng=seed).fast_forward(number).random()[0]
+    point: Point = {}
+    for u, (name, found) in zip(uniform.tolist(), space.items(), strict=True):
+        if not isinstance(found, Range):
+            point[name] = found[int(u * len(found))]
+            continue
+        low, high = found.low, found.high + found.whole  # an integer stands for what follows it
+        value = low * (high / low) ** u if found.log else low + u * (high - low)
+        point[name] = min(int(value), int(found.high)) if found.whole else min(value, found.high)
+    return point

@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol
 
 from filelock import FileLock, Timeout
 
-from launch import Child, shares
 from results.files import ENDED, LOCK, read_json, status, write_json
 from results.live import Entry, Reached, Tail
 from results.outcome import gather
 from results.points import validation
-from search import Population
+from sweeps.launch import Child, shares
+from sweeps.space import Population
 
 RESTARTS = 3  # of a child that was killed, each from its checkpoint
 
@@ -78,21 +78,23 @@ class Crew:
         """Until every population has ended, or `asked` is not empty. What others have claimed is
         waited for, unless this crew has only joined them."""
         looked = -math.inf
-        while not asked:
-            if self._free and time.monotonic() - looked > 1:
-                self._start()
-                looked = time.monotonic()
-                if not self.running and (join or not self.elsewhere):
-                    break
-            for running in list(self.running.values()):
-                if self._look(running):
-                    looked = -math.inf  # somebody's place is free
+        try:
+            while not asked:
+                if self._free and time.monotonic() - looked > 1:
+                    self._start()
+                    looked = time.monotonic()
+                    if not self.running and (join or not self.elsewhere):
+                        break
+                for running in list(self.running.values()):
+                    if self._look(running):
+                        looked = -math.inf  # somebody's place is free
+                show()
+                time.sleep(0.05)
             show()
-            time.sleep(0.05)
-        show()
-        for running in list(self.running.values()):
-            running.child.stop()
-            self._leave(running)
+        finally:
+            for running in list(self.running.values()):
+                running.child.stop()
+                self._leave(running)
 
     def left(self) -> list[str]:
         """The populations that have not ended."""
@@ -176,6 +178,7 @@ class Crew:
         if not restart and status(self._folder / name) not in ENDED:
             why = running.child.last_words()
             why = f"killed {self._killed[name]} times: {why}" if self._killed[name] else why
+            (self._folder / "failed").mkdir(exist_ok=True)
             write_json(self._folder / "failed" / f"{name}.json", {"reason": why, "code": code})
         self._leave(running)
         if not restart:

@@ -1,0 +1,1 @@
+"""What sweep.py is made of: spaces of settings, searches in them, crews that train."""
