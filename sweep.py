@@ -20,11 +20,11 @@ import json
 import runpy
 import shlex
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 from absl import app, flags
 from ml_collections import ConfigDict
 
@@ -32,9 +32,9 @@ import commandline
 from configs.check import SettingError, changed
 from results import files, outcome
 from results.live import Board, Tail
-from results.report import columns
 from sweeps import space as spaces
 from sweeps.crew import Crew, Source, failures, forget
+from sweeps.forecast import forecast
 from sweeps.search import SAMPLERS, Listed, Study
 from sweeps.space import Population
 
@@ -77,6 +77,8 @@ def plan(config: ConfigDict) -> Sweep:
         raise SettingError(f"select.split = {config.select.split!r}: a sweep selects by validation")
     if FLAGS.search and find_spec("optuna") is None:
         raise ValueError(f"--search={FLAGS.search} needs Optuna: pip install 'lineage[sweep]'")
+    if FLAGS.search and FLAGS.retry_failed:
+        raise ValueError("--retry_failed: a search tries other points instead")
     space, points = wanted(config)
     populations = spaces.populations(config, points)
     for overrides in [population.overrides for population in populations] or [{}]:
@@ -141,9 +143,9 @@ def settings() -> list[str]:
     words = [f"--config={commandline.config_file().as_posix()}"]
     words += [f"--config.{name}={value}" for name, value in commandline.overrides().items()]
     words += [f"--set={word}" for word in FLAGS.set]
-    return words + (
-        [f"--search={FLAGS.search}", f"--trials={FLAGS.trials}"] if FLAGS.search else []
-    )
+    if FLAGS.search:
+        words += [f"--search={FLAGS.search}", f"--trials={FLAGS.trials}"]
+    return words
 
 
 def claim(sweep: Sweep) -> None:
@@ -214,8 +216,10 @@ def first(sweep: Sweep) -> tuple[Source, Stage]:
 
 
 def jobs(runs: list[int]) -> int:
-    """How many populations, of so many runs, are trained at once: as many as use all CPUs."""
-    return FLAGS.jobs or max(1, min(commandline.cpus() // min(runs), len(runs)))
+    """How many populations, of so many runs, are trained at once: as many as use all CPUs, one if
+    there may be an accelerator, which takes all runs of one."""
+    most = 1 if find_spec("jax_plugins") or find_spec("libtpu") else commandline.cpus()
+    return FLAGS.jobs or max(1, min(most // min(runs), len(runs)))
 
 
 def again(sweep: Sweep, parts: list[outcome.Part]) -> tuple[Source, Stage]:
@@ -262,52 +266,16 @@ def names(source: Source) -> list[str]:
     return [population.name for population in source.populations()]
 
 
-def dry_run(sweep: Sweep) -> str:
-    """Points, populations, and the time that they take at most, from a part of the first."""
-    found, config = sweep.populations, sweep.config
-    lines = {p.name: f"{len(p.points)} points, {len(p.points) * sweep.size} runs" for p in found}
-    if FLAGS.search:
-        found = [Population("", {}, [{}], [0])] * FLAGS.trials
-        lines = {f"{FLAGS.trials} trials": f"{sweep.size} runs each"}
-    runs = [len(p.points) * sweep.size for p in found]
-    at_once = jobs(runs)
-    took, compiled, of = estimate(sweep, found[0])
-    each = [compiled + took * config.steps * n / of for n in runs]
-    seconds = sum(each) / at_once
-    time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    total = (
-        f"{sum(len(p.points) for p in found)} points, {len(found)} populations, {sum(runs)} runs"
-    )
-    how = f"at most {time}, {at_once} at once, by {found[0].name or 'the first'}'s first steps"
-    text = ["space", *columns(in_words(sweep.space)), "", "populations", *columns(lines)]
-    return "\n".join([*text, "", *columns({"in all": total, "time": how})])
-
-
-def estimate(sweep: Sweep, of: Population) -> tuple[float, float, int]:
-    """Seconds of a step of a population's runs, seconds to compile it, how many runs it has."""
-    import jax
-
-    import experiment
-    import population
-
-    config = changed(sweep.config, of.overrides)
-    program = population.trace(config, *experiment.setup(config), of.points)
-    began = time.monotonic()
-    advance = program.advance.compile()
-    compiled = time.monotonic() - began
-    state, _ = jax.block_until_ready(advance(program.task, program.start(program.task)))
-    began, reached = time.monotonic(), int(state.step)
-    state, _ = jax.block_until_ready(advance(program.task, state))
-    steps = max(int(state.step) - reached, 1)
-    return (time.monotonic() - began) / steps, compiled, len(program.runs["seed"])
-
-
 def main(argv: list[str]) -> None:
     commandline.configure_jax()
+    if not FLAGS.dry_run:
+        jax.config.update("jax_platforms", "cpu")  # an accelerator is for the children
     with commandline.complaints(ValueError, OSError):
         sweep = plan(commandline.CONFIG.value)
         if FLAGS.dry_run:
-            print(dry_run(sweep))
+            populations = sweep.populations or [Population("", {}, [{}], [0])] * FLAGS.trials
+            runs = [len(population.points) * sweep.size for population in populations]
+            print(forecast(sweep.config, in_words(sweep.space), populations, runs, jobs(runs)))
             return
         claim(sweep)
         if FLAGS.retry_failed:

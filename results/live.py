@@ -86,14 +86,12 @@ class Board:
             self._live = Live(console=Console(file=out), auto_refresh=False, transient=True)
             self._live.start()
 
-    def show(self, entries: Sequence[Entry], force: bool = False) -> None:
+    def show(self, entries: Sequence[Entry]) -> None:
         now = time.monotonic()
         changed = [e for e in entries if e.state not in (self._known.get(e.name), "waiting")]
         self._known |= {entry.name: entry.state for entry in changed}
         if self._live:
-            if changed or force or now - self._told > 0.5:
-                self._told = now
-                self._live.update(self._table(entries), refresh=True)
+            self._live.update(self._table(entries), refresh=True)
             return
         for entry in changed:
             print(self._words(entry), file=self._out, flush=True)

@@ -77,7 +77,7 @@ class Crew:
     def work(self, asked: Sequence[int], show: Callable[[], None], join: bool = False) -> None:
         """Until every population has ended, or `asked` is not empty. What others have claimed is
         waited for, unless this crew has only joined them."""
-        looked = -math.inf
+        looked = shown = -math.inf
         try:
             while not asked:
                 if self._free and time.monotonic() - looked > 1:
@@ -88,8 +88,10 @@ class Crew:
                 for running in list(self.running.values()):
                     if self._look(running):
                         looked = -math.inf  # somebody's place is free
-                show()
-                time.sleep(0.05)
+                if time.monotonic() - shown > 0.5:
+                    show()
+                    shown = time.monotonic()
+                time.sleep(0.02)
             show()
         finally:
             for running in list(self.running.values()):
@@ -135,8 +137,7 @@ class Crew:
                 continue
             if not (claim := self._claim(name)):
                 self.elsewhere.add(name)
-            elif status(self._folder / name) in ENDED:  # it was finished, but not yet told
-                self._source.ended(population, False)
+            elif self._source.settled(population):  # by another crew, a moment ago
                 claim.release()
             else:
                 cpus, log = self._free.pop(), self._folder / "logs" / f"{name}.log"

@@ -124,6 +124,8 @@ class Study:
         return found
 
     def settled(self, population: Population) -> bool:
+        if status(self._folder / population.name) in ENDED:
+            self.ended(population, False)  # in case that nobody lived to tell
         known = self._trials()
         return all(known[number].state.is_finished() for number in population.trials)
 
@@ -145,7 +147,8 @@ class Study:
         parts = [came for _, came in points.split(about, summary)] if summary else []
         means = [points.validation(came)["mean"] for came in parts]
         state = self._optuna.trial.TrialState
-        for number, mean in itertools.zip_longest(population.trials, means):
-            how = state.PRUNED if given_up else state.FAIL if mean is None else state.COMPLETE
-            if not self._trials()[number].state.is_finished():
-                self._study.tell(number, mean if how == state.COMPLETE else None, state=how)
+        with self._asking:
+            for number, mean in itertools.zip_longest(population.trials, means):
+                how = state.PRUNED if given_up else state.FAIL if mean is None else state.COMPLETE
+                if not self._trials()[number].state.is_finished():
+                    self._study.tell(number, mean if how == state.COMPLETE else None, state=how)
