@@ -276,5 +276,6 @@ def put(ax: Axes, words: str, at: Place, away: Place, of: Any = "data", **look: 
 
 def caption(figure: Figure, note: str) -> None:
     """What a reader has to know, in grey below the picture."""
-    lines = textwrap.fill(note, int(19.5 * figure.get_figwidth()))
+    width = int(19.5 * figure.get_figwidth())
+    lines = "\n".join(textwrap.fill(part, width) for part in note.split("\n"))
     figure.supxlabel(lines, x=0.01, ha="left", color=GREY, size=6.5)

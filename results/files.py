@@ -17,6 +17,7 @@ LOCK = ".lock"
 PARTIAL = ".partial"  # of a file that is being written
 ENDED = ("finished", "failed")
 PICTURES = ("curves", "seeds", "confusion", "features", "attention")  # of a run, by plot.py
+SWEEP_PICTURES = ("setting", "heatmap", "parallel", "importance", "parameters", "seconds")  # more
 
 # What these files have to say, whoever reads them.
 ROW = "step split seconds".split()

@@ -2,39 +2,56 @@
 
 python -m results.plot DIR                          # of one run, into its folder or --output
 python -m results.plot DIR DIR... --output=FOLDER   # of many, or folders of them: what they cost
+python -m results.plot SWEEP [--settings=A,B]       # of runs of one experiment that differ
 
-Of one run: curves, seeds, confusion, features, attention; of many: parameters, seconds. Each is
-written as PNG and PDF, or as --format says. What a folder has no data for is left out and named.
+Of one run: curves, seeds, confusion, features, attention; of many: parameters, seconds; of a sweep
+both of these, by validation, and curves, heatmap, parallel, importance, or of one setting: setting.
+Each is written as PNG and PDF, or as --format says. What a folder has no data for is left out and
+named.
 """
 
 import argparse
 import io
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib.style
 from matplotlib.figure import Figure
 from PIL import Image
 
-from results import figures, pictures, table
-from results.files import PICTURES, say, write
+from results import figures, pictures, sweep_pictures, table
+from results.files import PICTURES, read_json, say, write
+from results.sweeps import NoSweep, Sweep
 
 METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no version, no date
 
 
 def of_run(path: Path) -> dict[str, Figure]:
     """A run's pictures by name; in one line, which there are not, and why."""
-    run, found, missing = pictures.Run(path), {}, defaultdict(list)
-    for name in PICTURES:
+    return drawn(pictures, PICTURES, pictures.Run(path), str(path))
+
+
+def of_sweep(sweep: Sweep, pair: Sequence[int], where: str) -> dict[str, Figure]:
+    """The pictures of points that differ in settings; in one line, which there are not, and why."""
+    for line in sweep.left:
+        say(line)
+    study = sweep_pictures.Study(sweep, pair)
+    return drawn(sweep_pictures, study.names, study, where)
+
+
+def drawn(module: Any, names: Iterable[str], known: Any, where: str) -> dict[str, Figure]:
+    found, missing = {}, defaultdict(list)
+    for name in names:
         try:
-            found[name] = getattr(pictures, name)(run)
+            found[name] = getattr(module, name)(known)
         except pictures.Missing as e:
             missing[str(e)].append(name)
     if missing:
         reasons = (f"{', '.join(names)} ({why})" for why, names in missing.items())
-        say(f"{path}: left out: {'; '.join(reasons)}")
+        say(f"{where}: left out: {'; '.join(reasons)}")
     return found
 
 
@@ -92,6 +109,7 @@ def main(words: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("paths", nargs="+", type=Path, metavar="DIR", help="run folders, or folders of them")
     add("--output", type=Path, metavar="FOLDER", help="where the pictures go")
+    add("--settings", metavar="A,B", help="of a sweep: the two of its heat map")
     add("--format", choices=METADATA, action="append", help="if not said, both")
     asked = parser.parse_args(words)
     try:
@@ -100,11 +118,16 @@ def main(words: Sequence[str] | None = None) -> int:
                 raise ValueError(f"{path}: there is no run")
         [first, *more] = asked.paths
         one = not more and (first / "config.json").exists()
-        if not one and not asked.output:
+        sweep = as_sweep(asked.paths, one, bool(asked.settings))
+        pair = sweep.chosen(asked.settings.split(",")) if sweep and asked.settings else []
+        if not asked.output and (more or not (one or sweep)):
             raise ValueError("say --output=FOLDER: where the pictures of many runs go")
         folder = asked.output or first
         with matplotlib.style.context(figures.STYLE, after_reset=True):
-            found = of_run(first) if one else of_many(asked.paths)
+            if sweep:
+                found = of_sweep(sweep, pair, ", ".join(map(str, asked.paths)))
+            else:
+                found = of_run(first) if one else of_many(asked.paths)
             files = {
                 folder / f"{name}.{kind}": content(figure, kind)
                 for name, figure in found.items()
@@ -118,6 +141,20 @@ def main(words: Sequence[str] | None = None) -> int:
         say(f"error: {' '.join(str(e).split())}")
         return 2
     return 0
+
+
+def as_sweep(paths: Sequence[Path], one: bool, said: bool) -> Sweep | None:
+    """The sweep in these folders. None if it is `one` run, or runs that are to be compared
+    otherwise; that is an error if a manifest is there or it is `said` to be a sweep."""
+    said |= any((path / "sweep.json").exists() for path in paths)
+    if one and not said and len(read_json(paths[0] / "config.json").get("points", [{}])) < 2:
+        return None
+    try:
+        return Sweep(paths)
+    except NoSweep as e:
+        if said:
+            raise ValueError(f"{', '.join(map(str, paths))}: {e}") from None
+        return None
 
 
 def content(figure: Figure, kind: str) -> bytes:

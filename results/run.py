@@ -75,7 +75,8 @@ class Folder(contextlib.ExitStack):
         if not resume:  # what Lineage wrote goes, other files stay
             (path / "summary.json").unlink(missing_ok=True)  # first: it is about the old run
             shutil.rmtree(path / "checkpoints", ignore_errors=True)
-            pictures = [f"{name}.{kind}" for name in files.PICTURES for kind in ("png", "pdf")]
+            names = *files.PICTURES, *files.SWEEP_PICTURES
+            pictures = [f"{name}.{kind}" for name in names for kind in ("png", "pdf")]
             for ours in ("metrics.jsonl", "outputs.npz", *pictures):
                 (path / ours).unlink(missing_ok=True)
             folder._forget_events()
