@@ -31,10 +31,10 @@ lint: $(VENV)/.ready-test
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 
-# A quarter of an hour on two cores, during which nothing else should run. The peers have an
+# Three quarters of an hour on two cores, during which nothing else should run. The peers have an
 # environment of their own.
 bench: $(VENV)/.ready .venv-peers/.ready
-	for name in gat_cora gcn_cora seeds_cora; do $(python) -m benchmarks.$$name || exit 1; done
+	for name in gat_cora gcn_cora seeds_cora sweep; do $(python) -m benchmarks.$$name || exit 1; done
 
 .venv-peers/.ready: benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-peers

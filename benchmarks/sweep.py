@@ -1,0 +1,137 @@
+"""A sweep's whole command beside the same runs by themselves: python -m benchmarks.sweep"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.compare import HOME, PEER, Cost, Side, compare
+from commandline import cpus
+from sweeps.launch import pinned, shares
+
+RATES = [f"{rate:.0e}" for rate in (1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 3e-2, 5e-2, 1e-1)]
+SEEDS, POPULATIONS = 8, 50
+GRID = f"""{len(RATES)} rates × {SEEDS} seeds of GCN on Cora, 200 epochs each, validated at every
+one. Ours is one `sweep.py` command, compiling included. *Fresh processes* are the same runs by
+`train.py`, each in a process of its own, two at a time, each on one core; the first two compile,
+the others find the program in a cache. *PyTorch Geometric* trains without validations, two
+processes at a time; its time is that of 8 runs, times 8."""
+OVERHEAD = f"""{POPULATIONS} populations of an MLP on Cora, each a run of ten steps and a program of
+its own. Ours is `sweep.py`; *bare* are the same commands of `train.py`, two at a time, each on one
+core, and nothing around them. Programs are found in a cache."""
+
+
+def sweep(*words: str) -> Side:
+    """The whole command of a sweep."""
+
+    def run(cache: Path) -> Cost:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "sweep.py", *words, f"--workdir={folder}/sweep"]
+            return timed(lambda: call(command, cache), Path(folder))
+
+    return run
+
+
+def apart(commands: Sequence[Sequence[str]]) -> Side:
+    """The same runs by train.py: a process each, as many at a time as there are cores."""
+
+    def run(cache: Path) -> Cost:
+        with tempfile.TemporaryDirectory() as folder:
+            words = [
+                [sys.executable, "train.py", *words, f"--workdir={folder}/{i}"]
+                for i, words in enumerate(commands)
+            ]
+            return timed(lambda: at_once(words, cache), Path(folder))
+
+    return run
+
+
+def peers(count: int, scale: float) -> Side:
+    """So many runs of PyTorch Geometric, a process on each core; `scale` times what they take."""
+
+    def run(cache: Path) -> Cost:
+        each = count // cpus()
+        command = [PEER, str(HOME / "peer_cora.py"), "gcn", "--epochs=200", f"--runs={each}"]
+        found = [json.loads(text) for text in at_once([command] * cpus(), cache)]
+        seconds = max(each * one["seconds"] for one in found)
+        memory = max(one["peak_memory"] for one in found) / 2**20
+        return Cost(scale * seconds, memory, found[0]["versions"])
+
+    return run
+
+
+def call(command: Sequence[str], cache: Path) -> str:
+    kept = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        command, cwd=HOME.parent, env=kept, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def at_once(commands: Sequence[Sequence[str]], cache: Path) -> list[str]:
+    """What the commands print, each run on one core."""
+    cores = itertools.cycle(shares(cpus()))
+    free = [next(cores) for _ in range(cpus())]
+
+    def one(command: Sequence[str]) -> str:
+        core = free.pop()
+        try:
+            with pinned(core):  # of this thread, hence of what it starts
+                return call(command, cache)
+        finally:
+            free.append(core)
+
+    with ThreadPoolExecutor(cpus()) as pool:
+        return list(pool.map(one, commands))
+
+
+def timed(work, folder: Path) -> Cost:
+    """What all took, and the most that one process held."""
+    began = time.monotonic()
+    work()
+    seconds = time.monotonic() - began
+    summaries = [json.loads(path.read_text()) for path in folder.rglob("summary.json")]
+    about = json.loads(next(folder.rglob("config.json")).read_text())
+    versions = {name: about["versions"][name] for name in ("python", "jax", "flax")}
+    return Cost(seconds, max(one["peak_memory"] for one in summaries) / 2**20, versions)
+
+
+def grid() -> None:
+    config = "--config=configs/gcn_cora.py"
+    alone = [
+        [
+            config,
+            "--config.seeds=1",
+            f"--config.seed={seed}",
+            f"--config.optimizer.learning_rate={rate}",
+        ]
+        for rate, seed in itertools.product(RATES, range(SEEDS))
+    ]
+    rates = f"--set=optimizer.learning_rate={','.join(RATES)}"
+    sides = {
+        "ours": sweep(config, f"--config.seeds={SEEDS}", rates),
+        "fresh processes": apart(alone),
+        "PyTorch Geometric": peers(8, len(RATES) * SEEDS / 8),
+    }
+    compare("sweep_gcn", "s", GRID, sides, cold=True)
+
+
+def overhead() -> None:
+    config = ["--config=configs/mlp_cora.py", "--config.seeds=1", "--config.steps=10"]
+    widths = range(1, POPULATIONS + 1)
+    sides = {
+        "ours": sweep(*config, f"--set=model.width={','.join(map(str, widths))}"),
+        "bare": apart([[*config, f"--config.model.width={width}"] for width in widths]),
+    }
+    compare("sweep_overhead", "s", OVERHEAD, sides)
+
+
+if __name__ == "__main__":
+    grid()
+    overhead()
