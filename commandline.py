@@ -254,13 +254,19 @@ def cpus() -> int:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """A list that receives the signal asking to stop; a second one ends the process at once."""
+    """A list that receives the signal asking to stop; a second Ctrl-C ends the process at once.
+
+    A second SIGTERM does not: Slurm sends two at once when it preempts a job.
+    """
     asked: list[int] = []
 
     def ask(number: int, _: Any) -> None:
         asked.append(number)
-        signal.signal(number, signal.SIG_DFL)
-        print("\nsaving, then stopping; again to stop without saving", file=sys.stderr)
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+        if len(asked) == 1:
+            again = "; again to stop without saving" if number == signal.SIGINT else ""
+            print(f"\nsaving, then stopping{again}", file=sys.stderr)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

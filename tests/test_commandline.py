@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from toy import timeless
 
+import commandline
 from results.files import read_json, read_rows
 
 ROOT = Path(__file__).parents[1]
@@ -220,6 +221,16 @@ def test_killed_runs_end_as_undisturbed_ones(tmp_path):  # CKPT-1
     signals = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
     killed_often(tmp_path / "killed", [(s, rng.uniform(0, 1)) for s in signals], words)
     assert_same_outcome(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_sigterm_twice_still_saves():
+    """Slurm sends two at once; only a second Ctrl-C means not to save."""
+    with commandline.interrupts() as asked:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+        assert asked == [signal.SIGTERM] * 2
+        signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
 
 
 @pytest.mark.slow
