@@ -248,8 +248,10 @@ def configure_jax() -> None:
 
 
 def cpus() -> int:
-    """The CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The CPUs that this process may use, of which Slurm does not always take the others away."""
+    affine = hasattr(os, "sched_getaffinity")
+    here = len(os.sched_getaffinity(0)) if affine else os.cpu_count() or 1
+    return min(here, int(os.environ.get("SLURM_CPUS_PER_TASK", here)))
 
 
 @contextmanager

@@ -16,10 +16,10 @@ if __name__ == "__main__":  # at once: while it is imported, jax would swallow a
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import functools
-import json
 import runpy
 import shlex
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ import commandline
 from configs.check import SettingError, changed
 from results import files, outcome
 from results.live import Board, Tail
+from sweeps import cluster
 from sweeps import space as spaces
 from sweeps.crew import Crew, Source, failures, forget
 from sweeps.forecast import forecast
@@ -57,6 +58,8 @@ flags.DEFINE_integer("gpus", 0, "Slurm: GPUs of a job.", 0)
 flags.DEFINE_integer("cpus", 2, "Slurm: CPUs of a job.", 1)
 flags.declare_key_flag("config")
 FLAGS = flags.FLAGS
+
+JOBS = 16  # of Slurm, unless --jobs says how many
 
 
 class Sweep(NamedTuple):
@@ -148,22 +151,6 @@ def settings() -> list[str]:
     return words
 
 
-def claim(sweep: Sweep) -> None:
-    """Makes the folder this sweep's; raises ValueError if it is of another, or of other things."""
-    file, new = sweep.folder / "sweep.json", json.loads(json.dumps(manifest(sweep)))
-    if file.exists():
-        old = files.read_json(file, ["command"])
-        if differ := [key for key in new if key != "command" and new[key] != old.get(key)]:
-            raise ValueError(
-                f"--workdir={sweep.folder} holds a sweep with other {', '.join(differ)}: "
-                f"{old['command']}"
-            )
-    elif sweep.folder.exists() and any(sweep.folder.iterdir()):
-        raise ValueError(f"--workdir={sweep.folder} holds files that are no sweep's")
-    sweep.folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(file, new)
-
-
 class Stage(NamedTuple):
     """Where populations are trained, and how many at once: those of the sweep, or, on fresh seeds,
     those of its best points."""
@@ -182,11 +169,35 @@ def train(sweep: Sweep, source: Source, stage: Stage, asked: list[int]) -> list[
     tail = lambda p: Tail(stage.folder / p.name, len(p.points), stage.size, metric, steps)
     crew = Crew(stage.folder, source, command, tail, stage.jobs, FLAGS.processes)
     board = Board(stage.folder.name, metric, stage.runs, sys.stderr)
+    show = lambda: board.show(crew.entries(stage.size))
     try:
-        crew.work(asked, lambda: board.show(crew.entries(stage.size)), FLAGS.join)
+        if FLAGS.launcher == "local":
+            crew.work(asked, show, FLAGS.join)
+        elif crew.left() or source.undecided():
+            submit(sweep)
+            while not asked and cluster.alive(sweep.folder):
+                crew.watch()
+                show()
+                time.sleep(1)
     finally:
         board.close()
     return crew.left()
+
+
+def submit(sweep: Sweep) -> None:
+    """Has Slurm's jobs do this command's work, unless they do already."""
+    if jobs := cluster.alive(sweep.folder):
+        files.say(f"jobs {' '.join(jobs)} are at work on this: watching")
+        return
+    words = [sys.executable, str(Path(__file__).resolve()), *settings(), f"--batch={FLAGS.batch}"]
+    words += [f"--workdir={sweep.folder.resolve()}", "--join", "--jobs=1"]
+    words += [f"--processes={FLAGS.processes}", f"--confirm={FLAGS.confirm}"]
+    words += [f"--confirm_seeds={FLAGS.confirm_seeds}"]
+    count = FLAGS.jobs or min(len(sweep.populations) or FLAGS.trials, JOBS)
+    workers = [cluster.Worker(words, str(Path.cwd()))] * count
+    needs = {"minutes": FLAGS.minutes, "gpus": FLAGS.gpus, "cpus": FLAGS.cpus, "parallel": count}
+    jobs = cluster.submit(sweep.folder, workers, partition=FLAGS.partition, **needs)
+    files.say(f"jobs {' '.join(jobs)}: scancel ends them, this command only watches")
 
 
 def words(stage: Stage, population: Population) -> list[str]:
@@ -242,7 +253,7 @@ def run(sweep: Sweep, asked: list[int]) -> int:
     left = train(sweep, source, stage, asked)
     parts, confirmed = outcome.gather(sweep.folder, names(source)), []
     failed = failures(stage.folder, names(source))
-    if FLAGS.confirm and parts and not left:
+    if FLAGS.confirm and parts and not left and not source.undecided() and not asked:
         fresh, stage = again(sweep, parts)
         left = train(sweep, fresh, stage, asked)
         confirmed = [] if left else outcome.gather(stage.folder, names(fresh))
@@ -257,9 +268,11 @@ def run(sweep: Sweep, asked: list[int]) -> int:
     files.write_json(sweep.folder / "outcome.json", found)
     print(outcome.words(found, sweep.folder))
     if asked:
-        print("the same command goes on", file=sys.stderr)
+        files.say("the same command goes on")
         return 128 + asked[0]
-    return 1 if failed or any(point["status"] == "failed" for point in found["points"]) else 0
+    return (
+        1 if failed or left or any(point["status"] == "failed" for point in found["points"]) else 0
+    )
 
 
 def names(source: Source) -> list[str]:
@@ -277,7 +290,7 @@ def main(argv: list[str]) -> None:
             runs = [len(population.points) * sweep.size for population in populations]
             print(forecast(sweep.config, in_words(sweep.space), populations, runs, jobs(runs)))
             return
-        claim(sweep)
+        outcome.claim(sweep.folder, manifest(sweep))
         if FLAGS.retry_failed:
             forget(sweep.folder, [population.name for population in sweep.populations])
         with commandline.interrupts() as asked:

@@ -3,18 +3,33 @@
 Nothing is chosen by a test: the test of the chosen point alone is told.
 """
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from results import points
-from results.files import Facts, read_json, read_run
+from results.files import Facts, read_json, read_run, write_json
 from results.points import Part
 from results.report import columns, in_words, who
 
 SHOWN = 20  # points on the terminal; outcome.json has all
 CONFIRM = "confirm"  # the folder of the runs with fresh seeds
+
+
+def claim(folder: Path, manifest: Facts) -> None:
+    """Makes a folder this sweep's; raises ValueError if it is of another, or of other things."""
+    file, new = folder / "sweep.json", json.loads(json.dumps(manifest))
+    if file.exists():
+        old = read_json(file, ["command"])
+        if differ := [key for key in new if key != "command" and new[key] != old.get(key)]:
+            other = f"a sweep with other {', '.join(differ)}: {old['command']}"
+            raise ValueError(f"--workdir={folder} holds {other}")
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"--workdir={folder} holds files that are no sweep's")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(file, new)
 
 
 def gather(folder: Path, names: Iterable[str]) -> list[Part]:
@@ -131,7 +146,3 @@ def _table(found: Sequence[Facts], metric: str) -> list[str]:
         for row in rows
     ]
     return lines + ([f"  and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
-
-
-def read(folder: Path) -> dict[str, Any]:
-    return read_json(folder / "outcome.json", ["space", "points", "chosen"])

@@ -26,6 +26,9 @@ class Source(Protocol):
     def populations(self) -> Sequence[Population]:
         """Those decided on so far."""
 
+    def undecided(self) -> int:
+        """How many points are yet to be decided on."""
+
     def ask(self) -> bool:
         """Decides on more, if more are wanted; whether it did."""
 
@@ -43,7 +46,6 @@ class Running(NamedTuple):
     population: Population
     claim: FileLock
     child: Child
-    tail: Tail
     cpus: list[int]
 
 
@@ -70,6 +72,7 @@ class Crew:
         self._killed: Counter[str] = Counter()
         self._settled: set[str] = set()
         self._ended: dict[str, Entry] = {}
+        self._tails: dict[str, Tail] = {}
         self.running: dict[str, Running] = {}
         self.elsewhere: set[str] = set()  # what other crews have claimed
         self.reached: dict[str, Reached] = {}
@@ -98,6 +101,16 @@ class Crew:
                 running.child.stop()
                 self._leave(running)
 
+    def watch(self) -> None:
+        """Takes note of what other crews have reached."""
+        for population in self._source.populations():
+            name = population.name
+            if failures(self._folder, [name]) or self._source.settled(population):
+                self._settled.add(name)
+            elif status(self._folder / name) == "unfinished":
+                self.elsewhere.add(name)
+                self.reached[name] = self._tails.setdefault(name, self._tail(population)).read()
+
     def left(self) -> list[str]:
         """The populations that have not ended."""
         names = {p.name for p in self._source.populations() if not self._source.settled(p)}
@@ -112,10 +125,10 @@ class Crew:
         if name in self._ended:
             return self._ended[name]
         entry = Entry(name, len(population.points) * size, "waiting", 0.0, best and best.top)
-        if name in self.running:
-            return entry._replace(state="training", share=best.share if best else 0.0)
         if name not in self._settled:
-            return entry._replace(state="elsewhere") if name in self.elsewhere else entry
+            state = "elsewhere" if name in self.elsewhere else "waiting"
+            state = "training" if name in self.running else state
+            return entry._replace(state=state, share=best.share if best else 0.0)
         came = {"unfinished": "pruned"}.get(known := status(self._folder / name), known)
         came = "failed" if failures(self._folder, [name]) else came
         if came == "finished":
@@ -142,7 +155,8 @@ class Crew:
             else:
                 cpus, log = self._free.pop(), self._folder / "logs" / f"{name}.log"
                 child = Child(self._command(population), log, cpus, self._processes)
-                self.running[name] = Running(population, claim, child, self._tail(population), cpus)
+                self._tails[name] = self._tail(population)  # a new one: a resume cuts its rows
+                self.running[name] = Running(population, claim, child, cpus)
         if self._free and self._source.ask():
             self._start()
 
@@ -166,7 +180,7 @@ class Crew:
         code = running.child.poll()
         before = self.reached.get(name)
         if code is None and (before is None or time.monotonic() - before.at > 1):
-            reached = self.reached[name] = running.tail.read()
+            reached = self.reached[name] = self._tails[name].read()
             if self._source.hopeless(population, reached):
                 running.child.stop()
                 self._leave(running)

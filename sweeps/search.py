@@ -27,6 +27,9 @@ class Listed:
     def populations(self) -> Sequence[Population]:
         return self._found
 
+    def undecided(self) -> int:
+        return 0
+
     def ask(self) -> bool:
         return False
 
@@ -88,6 +91,9 @@ class Study:
                 known.points.append(point)
                 known.trials.append(trial.number)
         return list(found.values())
+
+    def undecided(self) -> int:
+        return self._most - len(self._trials())
 
     def ask(self) -> bool:
         with self._asking:

@@ -10,9 +10,9 @@ import pytest
 import submitit
 from test_commandline import ROOT, assert_same_outcome, command
 
-import cluster
-from cluster import Worker
-from results.files import read_rows
+from results.files import read_json, read_rows
+from sweeps import cluster
+from sweeps.cluster import Worker
 
 SCRIPT = str(ROOT / "tests/slurm.sh")
 ONE_CPU = {"minutes": 10, "gpus": 0, "cpus": 1, "parallel": 4}
@@ -177,4 +177,28 @@ def test_disturbed_runs_end_as_undisturbed_ones(slurm, tmp_path):
         assert_same_outcome(tmp_path / "whole", tmp_path / name / "run")
 
 
-# sweep.py --launcher=slurm, as a user says it
+@pytest.mark.slurm
+@pytest.mark.timeout(900)
+def test_a_sweep_on_the_cluster(slurm, tmp_path):
+    words = [sys.executable, "sweep.py", "--config=configs/mlp_cora.py", "--config.seeds=2"]
+    words += ["--config.steps=2000", "--config.save=1e9", "--set=model.width=4,8", "--confirm=1"]
+    words += ["--confirm_seeds=2"]
+    slurm = ["--launcher=slurm", "--partition=preempt", "--jobs=2", "--cpus=1", "--minutes=10"]
+    folder = tmp_path / "sweep"
+    first = subprocess.Popen([*words, *slurm, f"--workdir={folder}"], cwd=ROOT)
+    runs = [folder / f"model.width={width}" for width in (4, 8)]
+    wait(lambda: all(len(read_rows(run)) > 20 for run in runs))
+    first.send_signal(signal.SIGINT)  # the jobs go on without it
+    assert first.wait() == 130
+    jobs = cluster.alive(folder)
+    assert len(jobs) == 2
+    say("scontrol", "requeue", jobs[0])
+    assert subprocess.run([*words, *slurm, f"--workdir={folder}"], cwd=ROOT).returncode == 0
+    assert "saved; go on with" in "".join(p.read_text() for p in folder.glob("logs/*.log"))
+    alone = tmp_path / "alone"
+    local = subprocess.run([*words, "--jobs=2", f"--workdir={alone}"], cwd=ROOT)
+    assert local.returncode == 0
+    chosen = [read_json(place / "outcome.json")["chosen"] for place in (folder, alone)]
+    assert chosen[0] | {"seconds": 0} == chosen[1] | {"seconds": 0}
+    for run in runs:
+        assert_same_outcome(run, alone / run.name)

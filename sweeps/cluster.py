@@ -89,7 +89,7 @@ def submit(
         slurm_partition=partition,
         slurm_array_parallelism=parallel,
         slurm_signal_delay_s=min(NOTICE, 60 * minutes // 3),
-        slurm_setup=[f"cd {shlex.quote(str(Path(__file__).parent))}"],  # where this module is
+        slurm_setup=[f"cd {shlex.quote(str(Path(__file__).parents[1]))}"],  # to find this module
         slurm_srun_args=[f"--cpus-per-task={cpus}"],  # not passed on by itself since Slurm 22.05
         slurm_additional_parameters={"requeue": True},  # whatever the cluster's default
         **({"gpus_per_node": gpus} if gpus else {}),
