@@ -8,7 +8,7 @@ CONFIG ?= configs/gat_cora.py
 # Modules, not the scripts in bin/: those break when the checkout moves, and where its path is long.
 python = $(VENV)/bin/python
 
-.PHONY: setup train test lint bench gallery lock clean
+.PHONY: setup train test lint bench gallery claims lock clean
 # Two pips must never work in one environment at once, whatever -j says.
 .NOTPARALLEL:
 
@@ -48,6 +48,10 @@ gallery: $(patsubst %,results/%/default/summary.json,gat_cora gcn_cora mlp_cora)
 
 results/%/default/summary.json: | $(VENV)/.ready
 	$(python) train.py --config=configs/$*.py
+
+# Claims, from the runs that are there; those that are not are trained, minutes to hours.
+claims: $(VENV)/.ready
+	for name in attention_on_citations; do $(python) -m claims.$$name $(ARGS) || exit 1; done
 
 # Keeps the pins that still fit; `make lock ARGS=--upgrade` takes the newest. The one target that needs uv.
 lock:

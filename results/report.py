@@ -133,11 +133,20 @@ def met(expected: Facts, mean: float | None) -> bool:
     return mean is not None and expected["low"] <= mean <= expected["high"]
 
 
+def numbers(run: Facts) -> dict[str, int]:
+    """A run's own: its seed, and a split's or a fold's."""
+    return {name: run[name] for name in run if name not in OUTCOME}
+
+
 def who(run: Facts) -> str:
     """ "seed 3 split_seed 7": the numbers that tell a run from the others, and its settings."""
-    numbers = {name: run[name] for name in run if name not in OUTCOME}
-    known = numbers | run.get("hyper", {})
+    known = numbers(run) | run.get("hyper", {})
     return " ".join(f"{name} {value}" for name, value in known.items())
+
+
+def label(line: Facts) -> str:
+    """ "gcn_cora model.width=32": what a line of a table is called."""
+    return f"{line['experiment']} {line['changed']}".strip()
 
 
 def final_block(summary: Facts, folder: Any) -> str:

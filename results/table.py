@@ -1,6 +1,7 @@
 """Tables of finished runs, and the page of all published numbers, results/README.md.
 
 python -m results.table DIR...             # the runs in these folders; --format=markdown|csv|latex
+python -m results.table DIR... --baseline=GCN   # and how much better than that; --test=wilcoxon
 python -m results.table --record DIR...    # the same, and put them into published.jsonl
 python -m results.table                    # what is in published.jsonl; writes the page anew
 python -m results.table --check            # exit code 1 if a number is outside its expected range
@@ -19,22 +20,26 @@ from typing import Any
 
 import numpy as np
 
-from results import points, report
+from configs import lower_is_better
+from results import compare, points, report
+from results.compare import Line
 from results.files import FolderError, json_lines, parse, read_run, say, status, write
+from results.report import label
 
 FORMATS = ("markdown", "csv", "latex")
-Line = dict[str, Any]  # of published.jsonl, and of a table: what one configuration came to
 
 PAGE = """\
 # Results
 
 *Test* is ours, over n runs that differ in nothing but their seed or random split; those that failed
 are named and not in the mean. *Expected* is the range that a config gives for its own settings.
-Each system is trained as its paper's authors did, which is not alike: GAT stops early and tests
-what validation chose, GCN and MLP take 200 steps and test the last. *Public* is the split of Yang
-et al. 2016; *random (10)* are ten splits: 20 nodes of every class for training, 30 for validation,
-the others for testing. Parameters are those of one run, seconds the training of all. No number is
-typed: `python -m results.table --record DIR` takes them from finished runs.
+The best mean of a table is bold, and any that is shown alike; whether chance would do as much, says
+`python -m results.table DIR --baseline=NAME` of run folders. Each system is trained as its paper's
+authors did, which is not alike: GAT stops early and tests what validation chose, GCN and MLP take
+200 steps and test the last. *Public* is the split of Yang et al. 2016; *random (10)* are ten
+splits: 20 nodes of every class for training, 30 for validation, the others for testing. Parameters
+are those of one run, seconds the training of all. No number is typed: `python -m results.table
+--record DIR` takes them from finished runs.
 """
 CSV = ["task", "split", "experiment", "system", "changed", "metric", "mean", "std", "n", "failed"]
 CSV += ["parameters", "seconds", "tested", "date"]
@@ -42,7 +47,15 @@ LINE = [*CSV, "command", "paper", "range"]  # what a line has to say
 MARKDOWN = str.maketrans({"|": r"\|", "\\": r"\\", "\n": " "})
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "_%&#${}"}
-    | {"±": r"$\pm$", "^": r"\^{}", "\\": r"\textbackslash{}", "\n": " "}
+    | {
+        "±": r"$\pm$",
+        "−": "$-$",
+        "<": "$<$",
+        ">": "$>$",
+        "^": r"\^{}",
+        "\\": r"\textbackslash{}",
+        "\n": " ",
+    }
 )
 
 
@@ -57,19 +70,26 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
         "--check", action="store_true", help="name the numbers outside their expected range"
     )
     parser.add_argument("--format", choices=FORMATS, default="markdown", help="of what is printed")
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="a system or an experiment to compare to"
+    )
+    parser.add_argument("--test", choices=compare.TESTS, default="bootstrap", help="of its p-value")
     asked = parser.parse_args(words)
     try:
         lines = read(asked.paths, asked.record) if asked.paths else recorded(home)
         if asked.record or not (asked.paths or asked.check):
             publish(lines, home)
+        if asked.baseline is not None:
+            lines = compare.against(lines, asked.baseline, asked.test)
     except (OSError, ValueError) as e:
         say(f"error: {' '.join(str(e).split())}")
         return 2
     if asked.check:
         return check(lines)
     if asked.format == "csv":
-        rows = [[line[column] for column in CSV] for line in lines]
-        csv.writer(sys.stdout, lineterminator="\n").writerows([CSV, *rows])
+        head = CSV + (compare.CSV if asked.baseline is not None else [])
+        rows = [[line[column] for column in head] for line in lines]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([head, *rows])
     else:
         print(tables(lines, asked.format == "latex"))
     return 0
@@ -117,7 +137,8 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
     for folder in folders:
         values = folder["splits"]["test"][metric]["values"]
         for run, value in zip(folder["runs"], values, strict=True):
-            runs[report.who(run)] = {**folder, "value": value, "failed_at": run["failed_at"]}
+            one = {"ids": report.numbers(run), "value": value, "failed_at": run["failed_at"]}
+            runs[report.who(run)] = folder | one
     values = np.array([run["value"] for run in runs.values()], float)
     test = report.statistics(values, np.array([run["failed_at"] for run in runs.values()]))
     # A setting that only some had to override is what the config's file says by itself.
@@ -137,6 +158,10 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
         "failed": ", ".join(name for name, run in runs.items() if run["failed_at"]),
         "seconds": round(sum(run["seconds"]["train"] / run["n"] for run in runs.values()), 1),
         "command": "; ".join(dict.fromkeys(run["command"] for run in runs.values())),
+        "values": [
+            run["ids"] | {"value": value}
+            for run, value in zip(runs.values(), test["values"], strict=True)
+        ],
     }
 
 
@@ -171,10 +196,6 @@ def check(lines: Iterable[Line]) -> int:
     return 1 if outside else 0
 
 
-def label(line: Line) -> str:
-    return f"{line['experiment']} {line['changed']}".strip()
-
-
 def wanted(line: Line) -> dict[str, Any]:
     """A line's published number and range, as a config's section `expected` has them."""
     paper = line["paper"] or {"value": 0.0, "std": 0.0, "source": ""}
@@ -182,7 +203,8 @@ def wanted(line: Line) -> dict[str, Any]:
     return {"metric": line["metric"], "low": low, "high": high, **paper}
 
 
-def cells(line: Line) -> dict[str, str]:
+def cells(line: Line, group: Sequence[Line] = ()) -> dict[str, str]:
+    """group: the lines of the same table."""
     return {
         "experiment": line["experiment"],
         "system": line["system"],
@@ -190,6 +212,7 @@ def cells(line: Line) -> dict[str, str]:
         "test": report.in_words(line["metric"], line["mean"], line["std"]),
         "n": str(line["n"]),
         "failed": line["failed"],
+        **compare.cells(line, group),
         "published": report.published(wanted(line)),
         "expected": report.verdict(wanted(line), line["mean"]),
         "tested": line["tested"],
@@ -199,30 +222,50 @@ def cells(line: Line) -> dict[str, str]:
 
 
 def tables(lines: Iterable[Line], latex: bool = False) -> str:
-    """Markdown, or LaTeX for booktabs: one for each data set, split and metric."""
-    texts, found, escapes = [], defaultdict(list), LATEX if latex else MARKDOWN
-    lines = sorted(lines, key=label)
-    for line in lines:  # code or a config may have changed between two of one name
-        alike = [other for other in lines if label(other) == label(line)]
-        date = {"date": line["date"] if len(alike) > 1 else ""}
-        found[line["task"], line["split"], line["metric"]].append(cells(line) | date)
-    for (task, split, metric), rows in sorted(found.items()):
+    """Markdown, or LaTeX for booktabs: one for each data set, split and metric, its best bold."""
+    texts, found = [], defaultdict(list)
+    for line in sorted(lines, key=label):
+        found[compare.kind(line)].append(line)
+    for (task, split, metric), group in sorted(found.items()):
         title = f"{task}, {split} split: {metric}, mean ± sample standard deviation"
-        head = [column for column in rows[0] if any(row[column] for row in rows)]  # no empty ones
-        table = [head, *([row[column].translate(escapes) for column in head] for row in rows)]
+        note = compare.note(group) if "compared" in group[0] else ""
+        head, *body = columns(group, latex)
         if latex:
-            top, *body = (" & ".join(row) + r" \\" for row in table)
-            texts += [
-                f"% {title}; needs booktabs",
-                r"\begin{tabular}{" + "l" * len(head) + "}",
-                r"\toprule",
-                top,
-            ]
-            texts += [r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
+            top, *rest = (" & ".join(row) + r" \\" for row in (head, *body))
+            texts += [f"% {title}; needs booktabs", *([f"% {note}"] if note else [])]
+            texts += [r"\begin{tabular}{" + "l" * len(head) + "}", r"\toprule", top, r"\midrule"]
+            texts += [*rest, r"\bottomrule", r"\end{tabular}", ""]
         else:
-            table.insert(1, ["---"] * len(head))
-            texts += [f"## {title}\n", *(f"| {' | '.join(row)} |" for row in table), ""]
+            rows = [head, ["---"] * len(head), *body]
+            texts += [f"## {title}\n", *(f"| {' | '.join(row)} |" for row in rows), ""]
+            texts += [note.translate(MARKDOWN), ""] if note else []
     return "\n".join(texts)
+
+
+def columns(group: Sequence[Line], latex: bool) -> list[list[str]]:
+    """A table's head and rows, columns that are empty left out."""
+    escapes, bold = (LATEX, r"\textbf{%s}") if latex else (MARKDOWN, "**%s**")
+    best, rows = leaders(group), []
+    for line in group:
+        # Code or a config may have changed between two of one name.
+        alike = [other for other in group if label(other) == label(line)]
+        row = cells(line, group) | {"date": line["date"] if len(alike) > 1 else ""}
+        row = {name.translate(escapes): cell.translate(escapes) for name, cell in row.items()}
+        row["test"] = (bold if shown(line) in best else "%s") % row["test"]
+        rows.append(row)
+    head = [column for column in rows[0] if any(row[column] for row in rows)]
+    return [head, *([row[column] for column in head] for row in rows)]
+
+
+def shown(line: Line) -> str:
+    return report.in_words(line["metric"], line["mean"])
+
+
+def leaders(group: Sequence[Line]) -> set[str]:
+    """The best mean, as it is shown; nobody leads who is alone."""
+    held = [line for line in group if line["mean"] is not None]
+    best = min if lower_is_better(group[0]["metric"]) else max
+    return {shown(best(held, key=lambda line: line["mean"]))} if len(held) > 1 else set()
 
 
 if __name__ == "__main__":

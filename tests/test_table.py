@@ -88,7 +88,7 @@ def rows(out):
     return [dict(zip(found[0], row, strict=True)) for row in found[2:]]
 
 
-def test_one_configuration(tmp_path, show):
+def test_one_configuration(tmp_path, show):  # SELECT-6
     folder(tmp_path / "run", [0.80, 0.82, 0.84])
     code, out, err = show(tmp_path)
     assert (code, err) == (0, "")
@@ -124,17 +124,23 @@ def test_a_run_that_stands_twice_counts_once_as_in_the_newer_folder(tmp_path, sh
     assert (row["test"], row["n"], row["seconds"]) == ("82.0 ± 1.6 %", "4", "3.8")
 
 
-def test_a_changed_configuration_is_another_row(tmp_path, show, home):
+def test_a_changed_configuration_is_another_row(tmp_path, show, home):  # SELECT-7
     folder(tmp_path / "a", [0.80, 0.82, 0.84])
     folder(tmp_path / "b", [0.70, 0.74], overrides={"steps": 100})
     _, out, _ = show("--record", tmp_path)
-    assert [[row[k] for k in ("settings", "test", "expected")] for row in rows(out)] == [
-        ["", "82.0 ± 2.0 %", "80.9 to 82.1 %: met"],
-        ["steps=100", "72.0 ± 2.8 %", ""],
+    assert [[row[k] for k in ("settings", "test", "n", "expected")] for row in rows(out)] == [
+        ["", "**82.0 ± 2.0 %**", "3", "80.9 to 82.1 %: met"],
+        ["steps=100", "72.0 ± 2.8 %", "2", ""],
     ]
     own, other = lines(home)  # the paper's number and the range are of the config's own settings
     assert own["paper"] and own["range"] and not own["changed"]
     assert (other["paper"], other["range"], other["changed"]) == (None, None, "steps=100")
+
+
+def test_one_of_three_seeds_fails(tmp_path, show):  # SELECT-8
+    folder(tmp_path / "a", [0.80, 0.10, 0.84], failed=[1])
+    [row] = rows(show(tmp_path)[1])
+    assert (row["test"], row["n"], row["failed"]) == ("82.0 ± 2.8 %", "2", "seed 1")
 
 
 def test_failed_runs_are_named_and_not_in_the_mean(tmp_path, show, home):
@@ -199,7 +205,7 @@ def test_runs_of_other_code_are_not_mixed(tmp_path, show):
     folder(tmp_path / "b", [0.80, 0.82], of={"date": "2026-01-01T11:00:00Z"})
     out = show(tmp_path)[1]
     assert "| 31.0 ± 1.4 % | 2 |" in out and "| 2026-01-01T10:00:00Z |" in out
-    assert "| 81.0 ± 1.4 % | 2 |" in out and "| 2026-01-01T11:00:00Z |" in out
+    assert "| **81.0 ± 1.4 %** | 2 |" in out and "| 2026-01-01T11:00:00Z |" in out
 
 
 def test_recorded_line(tmp_path, show, home):
@@ -214,6 +220,7 @@ def test_recorded_line(tmp_path, show, home):
             **{"parameters": 23040, "seconds": 1.5, "command": f"{COMMAND}0", "checksum": "ab05"},
             **{"device": "2 x cpu, 2 CPUs", "date": "2026-01-02", "code": "c0de"},
             "versions": {"python": "3.11.7", "jax": "0.10.2"},
+            "values": [{"seed": i, "value": v} for i, v in enumerate((0.8, 0.82, 0.84))],
         }
     ]
 
@@ -237,7 +244,10 @@ def test_page(tmp_path, show, home):
     _, out, _ = show("--record", tmp_path)
     page = (home / "README.md").read_text()
     assert page.startswith(f"{table.PAGE}\n{out}## Commands\n\n")
-    assert [row["test"] for row in rows(page)] == ["82.0 ± 2.0 %", "60.0 %"]  # of one, no deviation
+    assert [row["test"] for row in rows(page)] == [
+        "**82.0 ± 2.0 %**",
+        "60.0 %",
+    ]  # of one, no deviation
     assert page.splitlines()[-2:] == [
         f"- gcn_cora, 2026-01-02: `{COMMAND}0`",
         f"- gcn_cora width=32, 2026-01-02: `{COMMAND}0`",
@@ -248,7 +258,8 @@ def test_page(tmp_path, show, home):
     assert sorted(path.name for path in home.iterdir()) == ["README.md", "published.jsonl"]
 
 
-def test_check(tmp_path, show):
+def test_check(tmp_path, show):  # SELECT-9
+    assert table.main(["--check"]) == 0  # what ships
     assert show("--check") == (0, "", "")
     folder(tmp_path / "run", [0.80, 0.82, 0.84])
     folder(tmp_path / "wide", [0.10, 0.12], overrides={"width": 32})
