@@ -14,6 +14,7 @@ import numpy as np
 Row = dict[str, Any]
 Facts = Mapping[str, Any]
 LOCK = ".lock"
+MANIFEST = "sweep.json"  # of a sweep's folder
 PARTIAL = ".partial"  # of a file that is being written
 ENDED = ("finished", "failed")
 PICTURES = ("curves", "seeds", "confusion", "features", "attention")  # of a run, by plot.py

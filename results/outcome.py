@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from results import points
-from results.files import Facts, read_json, read_run, write_json
+from results.files import MANIFEST, Facts, read_json, read_run, write_json
 from results.points import Part
 from results.report import columns, in_words, who
 
@@ -20,7 +20,7 @@ CONFIRM = "confirm"  # the folder of the runs with fresh seeds
 
 def claim(folder: Path, manifest: Facts) -> None:
     """Makes a folder this sweep's; raises ValueError if it is of another, or of other things."""
-    file, new = folder / "sweep.json", json.loads(json.dumps(manifest))
+    file, new = folder / MANIFEST, json.loads(json.dumps(manifest))
     if file.exists():
         old = read_json(file, ["command"])
         if differ := [key for key in new if key != "command" and new[key] != old.get(key)]:

@@ -23,7 +23,7 @@ import numpy as np
 from configs import lower_is_better
 from results import compare, points, report
 from results.compare import Line
-from results.files import FolderError, json_lines, parse, read_run, say, status, write
+from results.files import MANIFEST, FolderError, json_lines, parse, read_run, say, status, write
 from results.report import label
 
 FORMATS = ("markdown", "csv", "latex")
@@ -98,7 +98,8 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
 def read(paths: Sequence[Path], strict: bool) -> list[Line]:
     """A line for each configuration in or below these folders.
 
-    A run that has not ended is an error if `strict`, and otherwise left out.
+    A run that has not ended is an error if `strict`, and otherwise left out. So is a point that a
+    sweep chooses among: a test is for what was chosen, so without `strict` its validation is shown.
     """
     pools = defaultdict(list)
     for top in paths:
@@ -112,10 +113,13 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
                     raise ValueError(f"{e}: only finished runs are published") from e
                 say(f"{e}: left out")
                 continue
+            part = "validation" if (path.parent / MANIFEST).exists() else "test"
+            if strict and part != "test":
+                raise ValueError(f"{path} is of a sweep: publish what --confirm trained, or run it")
             for own, came in points.split(about, summary):
-                what = [own["experiment"], own["data"], own["code"]]
+                what = [own["experiment"], own["data"], own["code"], part]
                 what.append(report.settings(own["config"]))
-                pools[json.dumps(what, sort_keys=True)].append(came | own)
+                pools[json.dumps(what, sort_keys=True)].append(came | own | {"part": part})
     if not pools:
         raise ValueError("there is no finished run")
     lines = [pooled(folders) for folders in pools.values()]
@@ -131,19 +135,21 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
 def pooled(folders: Sequence[dict[str, Any]]) -> Line:
     """What the runs of one configuration came to. One that stands in two folders counts once."""
     folders = sorted(folders, key=lambda folder: folder["date"])
-    newest = folders[-1]
+    newest, part = folders[-1], folders[-1]["part"]
     expected, data, metric = newest["expected"], newest["data"], newest["expected"]["metric"]
     runs: dict[str, dict[str, Any]] = {}
     for folder in folders:
-        values = folder["splits"]["test"][metric]["values"]
+        values = folder["splits"][part][metric]["values"]
         for run, value in zip(folder["runs"], values, strict=True):
             one = {"ids": report.numbers(run), "value": value, "failed_at": run["failed_at"]}
             runs[report.who(run)] = folder | one
     values = np.array([run["value"] for run in runs.values()], float)
-    test = report.statistics(values, np.array([run["failed_at"] for run in runs.values()]))
+    found = report.statistics(values, np.array([run["failed_at"] for run in runs.values()]))
     # A setting that only some had to override is what the config's file says by itself.
     changed = sorted(set.intersection(*(set(run["changed"]) for run in runs.values())))
-    own = not changed  # the paper's number and the range are for the config's own settings
+    own = (
+        not changed and part == "test"
+    )  # the paper's number and the range are for the config's own settings
     paper = {name: expected[name] for name in ("value", "std", "source")}
     kept = ("experiment", "system", "parameters", "tested", "versions", "device", "date", "code")
     return {name: newest[name] for name in kept} | {
@@ -151,16 +157,16 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
         "split": data["split"],
         "checksum": data["checksum"],
         "changed": ", ".join(changed),
-        "metric": metric,
+        "metric": metric if part == "test" else f"{part} {metric}",
         "paper": paper if own and expected["value"] else None,
         "range": [expected["low"], expected["high"]] if own and expected["high"] else None,
-        **{name: test[name] for name in ("mean", "std", "n")},
+        **{name: found[name] for name in ("mean", "std", "n")},
         "failed": ", ".join(name for name, run in runs.items() if run["failed_at"]),
         "seconds": round(sum(run["seconds"]["train"] / run["n"] for run in runs.values()), 1),
         "command": "; ".join(dict.fromkeys(run["command"] for run in runs.values())),
         "values": [
             run["ids"] | {"value": value}
-            for run, value in zip(runs.values(), test["values"], strict=True)
+            for run, value in zip(runs.values(), found["values"], strict=True)
         ],
     }
 
