@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from results import figures, pictures, sweep_pictures, table
-from results.files import PICTURES, read_json, say, write
+from results.files import MANIFEST, PICTURES, read_json, say, write
 from results.sweeps import NoSweep, Sweep
 
 METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no version, no date
@@ -146,7 +146,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def as_sweep(paths: Sequence[Path], one: bool, said: bool) -> Sweep | None:
     """The sweep in these folders. None if it is `one` run, or runs that are to be compared
     otherwise; that is an error if a manifest is there or it is `said` to be a sweep."""
-    said |= any((path / "sweep.json").exists() for path in paths)
+    said |= any((path / MANIFEST).exists() for path in paths)
     if one and not said and len(read_json(paths[0] / "config.json").get("points", [{}])) < 2:
         return None
     try:

@@ -17,7 +17,7 @@ from configs import lower_is_better
 from configs.check import nearest
 from results import points, report
 from results.effects import Course
-from results.files import FolderError, read_json, read_rows, read_run, status
+from results.files import MANIFEST, FolderError, read_json, read_rows, read_run, status
 
 CONFIRM = "confirm"  # the folder of fresh runs of the chosen, which are no part of the sweep
 FEW = 12  # values of a setting that are seen one by one
@@ -201,7 +201,7 @@ def _varied(configs: Sequence[Mapping[str, Any]], tops: Iterable[Path]) -> list[
     """The settings in which these configs differ, those that a manifest names first."""
     spaces: dict[str, Any] = {}
     for top in tops:
-        if (file := top / "sweep.json").exists():
+        if (file := top / MANIFEST).exists():
             said = read_json(file)
             space = said.get("space") if isinstance(said, dict) else None
             spaces |= space if isinstance(space, dict) else {}

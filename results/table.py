@@ -145,11 +145,10 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
             runs[report.who(run)] = folder | one
     values = np.array([run["value"] for run in runs.values()], float)
     found = report.statistics(values, np.array([run["failed_at"] for run in runs.values()]))
-    # A setting that only some had to override is what the config's file says by itself.
+    # A setting that only some had to override is what the config's file says by itself. The paper's
+    # number and the range are for the config's own settings.
     changed = sorted(set.intersection(*(set(run["changed"]) for run in runs.values())))
-    own = (
-        not changed and part == "test"
-    )  # the paper's number and the range are for the config's own settings
+    own = not changed and part == "test"
     paper = {name: expected[name] for name in ("value", "std", "source")}
     kept = ("experiment", "system", "parameters", "tested", "versions", "device", "date", "code")
     return {name: newest[name] for name in kept} | {
@@ -260,7 +259,9 @@ def columns(group: Sequence[Line], latex: bool) -> list[list[str]]:
         row["test"] = (bold if shown(line) in best else "%s") % row["test"]
         rows.append(row)
     head = [column for column in rows[0] if any(row[column] for row in rows)]
-    return [head, *([row[column] for column in head] for row in rows)]
+    part = "validation" if group[0]["metric"].startswith("validation") else "test"
+    names = [part if column == "test" else column for column in head]
+    return [names, *([row[column] for column in head] for row in rows)]
 
 
 def shown(line: Line) -> str:

@@ -68,8 +68,12 @@ def test_a_grid_in_two_programs(whole):  # SWEEP-1
     assert chosen["validation"]["mean"] == best
     assert report.in_words("accuracy", chosen["test"]["mean"], chosen["test"]["std"]) in out
     assert "model.width=4: training (4 runs)" in err and "Traceback" not in out + err
-    lines = table.read([folder], strict=True)
+    lines = table.read([folder], strict=False)
     assert len(lines) == 4 and {line["n"] for line in lines} == {2}
+    assert {line["metric"] for line in lines} == {"validation accuracy"}
+    assert max(line["mean"] for line in lines) == best
+    with pytest.raises(ValueError, match="is of a sweep"):
+        table.read([folder], strict=True)
 
 
 def test_killed_twice_it_goes_on_with_what_is_missing(whole, tmp_path):  # SWEEP-3
