@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
+import devices
 from configs.check import nearest
 from results.files import ENDED, flat, status
 
@@ -63,6 +64,8 @@ def complaints(*kinds: type[Exception]) -> Iterator[None]:
     """Exceptions of these kinds are the user's to mend: one line, no traceback."""
     try:
         yield
+    except devices.Elsewhere:
+        sys.exit(2)
     except kinds as e:
         stop(e)
 
@@ -168,6 +171,8 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
 
     file = config_file().as_posix()
     changed = [f"--config.{name}={value}" for name, value in overrides().items()]
+    several = f" of each of {jax.process_count()} processes" if jax.process_count() > 1 else ""
+    where = f"{cpus()} CPUs{several}"
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
         "experiment": config_file().stem,
@@ -177,7 +182,7 @@ def about(config: ConfigDict, task: Any) -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "code": population.code(),
         "data": task.about,
-        "device": f"{jax.device_count()} {jax.devices()[0].device_kind} devices on {cpus()} CPUs",
+        "device": f"{jax.device_count()} {jax.devices()[0].device_kind} devices on {where}",
         "versions": {"python": sys.version.split()[0], **versions},
         "config": json.loads(json.dumps(config.to_dict())),
     }
@@ -222,7 +227,7 @@ def interrupts() -> Iterator[list[int]]:
     def ask(number: int, _: Any) -> None:
         asked.append(number)
         signal.signal(number, signal.SIG_DFL)
-        print("\nsaving, then stopping; again to stop without saving", file=sys.stderr)
+        devices.say("\nsaving, then stopping; again to stop without saving")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

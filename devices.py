@@ -1,13 +1,28 @@
-"""The devices a population is computed on."""
+"""The devices a population is computed on, and the processes that hold them.
+
+One process is the rule: it agrees with itself, and waits for nobody. Of several, each does all that
+is done here, in the same order, since devices and checkpoints are shared; the first one alone
+writes files and talks.
+"""
 
 import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+
+PATIENCE = 20  # seconds without a sign of life after which a process counts as dead
+
+# ---- The mesh
 
 
 def mesh(runs: int, task: Any) -> Mesh:
@@ -89,3 +104,60 @@ def anywhere(task: Any, condition: Array) -> Array:
     if isinstance(task, Divided):
         return jax.lax.pmax(condition.astype(jnp.int32), "run") > 0
     return condition
+
+
+# ---- Processes
+
+
+def join() -> None:
+    """Makes this process one of several, if it was launched as one of several."""
+    number = lambda name: int(os.environ[name]) if name in os.environ else None
+    if "JAX_COORDINATOR_ADDRESS" in os.environ or (number("SLURM_STEP_NUM_TASKS") or 1) > 1:
+        # Else JAX takes SIGTERM for a notice, which before training nobody would heed.
+        jax.config.update("jax_enable_preemption_service", False)
+        jax.distributed.initialize(
+            num_processes=number("JAX_NUM_PROCESSES"),  # these JAX does not read itself
+            process_id=number("JAX_PROCESS_ID"),
+            heartbeat_timeout_seconds=PATIENCE,
+            shutdown_timeout_seconds=PATIENCE,
+        )
+
+
+def leads() -> bool:
+    """Whether this process is the one that writes and talks."""
+    return jax.process_index() == 0
+
+
+def say(line: str) -> None:
+    if leads() and line:
+        print(line, file=sys.stderr, flush=True)
+
+
+def every(value: Any) -> np.ndarray:
+    """What each process says, numbers of one shape, on all of them: [processes, ...]."""
+    return multihost_utils.process_allgather(np.asarray(value))
+
+
+def first(numbers: Sequence[int]) -> list[int]:
+    """The numbers that the first process says, on all of them."""
+    counts = every(len(numbers))
+    padded = np.zeros(counts.max() + 1, np.int32)  # one shape, and not empty
+    padded[: len(numbers)] = numbers
+    return every(padded)[0, : counts[0]].tolist()
+
+
+class Elsewhere(Exception):
+    """Another process has failed, and says why."""
+
+
+@contextmanager
+def agreement() -> Iterator[None]:
+    """What fails on one process fails on all, here as Elsewhere, so that none waits for another."""
+    try:
+        yield
+    except Exception as e:
+        if jax.process_index() == every(True).argmax():  # one of them tells
+            raise
+        raise Elsewhere from e
+    if every(False).any():
+        raise Elsewhere
