@@ -33,7 +33,8 @@ class Mixed(nn.Module):
 @functools.cache
 def program(count, runs, together):
     """Of `runs` runs on the first `count` devices; the first run fails when the others go on."""
-    cfg = config(seeds=runs, together=together)
+    rule = dict(name="sgd", learning_rate=0.1)  # compiles soonest
+    cfg = config(seeds=runs, together=together, optimizer=rule)
     task = Points.make(size=4, examples=4, poison=(0, 6))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "device_count", lambda: count)
