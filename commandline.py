@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
+import devices
 from configs.check import nearest
 from results.files import ENDED, flat, status
 
@@ -71,6 +72,8 @@ def complaints(*kinds: type[Exception]) -> Iterator[None]:
     """Exceptions of these kinds are the user's to mend: one line, no traceback."""
     try:
         yield
+    except devices.Elsewhere:
+        sys.exit(2)
     except kinds as e:
         stop(e)
 
@@ -205,6 +208,8 @@ def about(
     file = config_file().as_posix()
     changed = [f"--config.{name}={value}" for name, value in overrides().items()]
     changed += [f"--points={flags.FLAGS.points}"] if flags.FLAGS.points else []
+    several = f" of each of {jax.process_count()} processes" if jax.process_count() > 1 else ""
+    where = f"{cpus()} CPUs{several}"
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
         "experiment": config_file().stem,
@@ -215,7 +220,7 @@ def about(
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "code": population.code(),
         "data": task.about,
-        "device": f"{jax.device_count()} {jax.devices()[0].device_kind} devices on {cpus()} CPUs",
+        "device": f"{jax.device_count()} {jax.devices()[0].device_kind} devices on {where}",
         "versions": {"python": sys.version.split()[0], **versions},
         "config": json.loads(json.dumps(config.to_dict())),
     }
@@ -268,7 +273,7 @@ def interrupts() -> Iterator[list[int]]:
             signal.signal(number, signal.SIG_DFL)
         if len(asked) == 1:
             again = "; again to stop without saving" if number == signal.SIGINT else ""
-            print(f"\nsaving, then stopping{again}", file=sys.stderr)
+            devices.say(f"\nsaving, then stopping{again}")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from ml_collections import ConfigDict
 
 import configs.check
+import devices
 import experiment
 import optimizer
 from configs import lower_is_better
@@ -99,8 +100,7 @@ def trace(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> 
 def plan(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> Program:
     """A population's programs, of which only the start is traced: enough to restore a state."""
     runs, hyper = everyone(config, task, points)
-    count = largest_divisor(len(runs["seed"]), jax.device_count())  # runs are shared out evenly
-    mesh = jax.make_mesh((count,), ("run",), (AxisType.Auto,), devices=jax.devices()[:count])
+    mesh = devices.mesh(len(runs["seed"]), task)
     places = layout(NamedSharding(mesh, P()), NamedSharding(mesh, P("run")))
     task = jax.device_put(task, places.step)
     first = functools.partial(start, config, model, runs=runs, hyper=hyper)
@@ -115,8 +115,9 @@ def plan(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> P
     jit = functools.partial(jax.jit, compiler_options=options)
     begin = jit(first, out_shardings=places)
     shapes = begin.eval_shape(task)
-    advancing = jit(advance_all, donate_argnums=1)
-    tested = jit(map_runs(test, config, model, mesh))
+    # What is measured lies on every device, so that every process can read it.
+    advancing = jit(advance_all, donate_argnums=1, out_shardings=(places, places.step))
+    tested = jit(map_runs(test, config, model, mesh), out_shardings=places.step)
     return Program(config, model, task, points, runs, shapes, begin, advancing, tested)
 
 
@@ -170,7 +171,7 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
         return state, jax.tree.map(jnp.add, sums, scores), metrics
 
     def unless_over(carry, _):
-        going = (carry[0].step < config.steps) & carry[0].live.any()
+        going = (carry[0].step < config.steps) & devices.anywhere(task, carry[0].live.any())
         return jax.lax.cond(going, go_on, lambda carry: carry, carry), None
 
     live = state.live
@@ -191,7 +192,7 @@ def advance(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str
 
 def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, Any]:
     """With the parameters that are tested, all [R]: the metrics of every split and how many
-    examples they are of; targets, mask and outputs of the test split, in order."""
+    examples they are of; targets, mask and outputs of the test split, in order; how it ended."""
 
     def one(state):
         found = {}
@@ -204,33 +205,38 @@ def test(config: ConfigDict, model: Any, task: Any, state: State) -> dict[str, A
         batches = task.split("test", state.run)
         arrays = {"targets": batches.targets, "mask": batches.mask, "outputs": outputs}
         flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), arrays)
-        return {"splits": found, "arrays": flat}
+        best = state.best
+        ends = {"best_step": best.step, "stopped_at": best.stopped_at, "failed_at": best.failed_at}
+        return {"splits": found, "arrays": flat, "ends": ends}
 
     return jax.vmap(one, (AXES,))(state)
 
 
 def map_runs(f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh) -> Any:
     """(task, state) -> f(config, model, task, state) for a whole population: its runs are shared
-    out to the devices, and each device takes `together` of them at a time.
+    out to the devices along `run`, where each takes `together` of them at a time; those along
+    `batch` divide every batch between them or, if it cannot be divided, do the same.
 
     A CPU is best at one after the other, whose arrays stay in its cache, an accelerator at all at
     once. A part whose runs have all stopped costs nothing more.
     """
 
     def share(task, state):
+        task = devices.Divided(task) if devices.divides(mesh, task) else task
         runs = len(state.best.misses)
         wanted = config.together or (1 if jax.default_backend() == "cpu" else runs)
-        size = largest_divisor(runs, wanted)
+        size = devices.largest_divisor(runs, wanted)
         parts = jax.tree.map(lambda a: a.reshape(-1, size, *a.shape[1:]), tuple(state[1:]))
         done = jax.lax.map(lambda part: f(config, model, task, State(state.step, *part)), parts)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), done)
 
-    specs = (P(), layout(P(), P("run")))
-    return jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=P("run"), check_vma=False)
+    def mapped(task, state):
+        ours = {"run"} if devices.divides(mesh, task) else set(mesh.axis_names)  # the rest is XLA's
+        specs = (P(), layout(P(), P("run")))
+        place = functools.partial(jax.shard_map, mesh=mesh, in_specs=specs, out_specs=P("run"))
+        return place(share, axis_names=ours, check_vma=False)(task, state)
 
-
-def largest_divisor(n: int, most: int) -> int:
-    return max(d for d in range(1, min(n, most) + 1) if n % d == 0)
+    return mapped
 
 
 def one_run(state: State, index: int) -> State:
@@ -255,8 +261,9 @@ def seen(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
             return leaf.edges() if isinstance(leaf.graph, Sparse) else leaf.weights
         return leaf
 
-    look = jax.jit(functools.partial(experiment.look, program.config, program.model))
-    found = look(program.task, one_run(state, index))
+    everywhere = program.shapes.step.sharding  # for every process to read
+    look = functools.partial(experiment.look, program.config, program.model)
+    found = jax.jit(look, out_shardings=everywhere)(program.task, one_run(state, index))
     found = jax.tree.map(plain, found, is_leaf=lambda leaf: isinstance(leaf, Matrix))
     return {name: np.asarray(a) for name, a in optimizer.by_path(found).items()}
 

@@ -11,6 +11,7 @@ import signal
 if __name__ == "__main__":  # at once: while it is imported, jax would swallow a Ctrl-C
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+import os
 import shlex
 import sys
 import time
@@ -23,11 +24,12 @@ from absl import app, flags
 from ml_collections import ConfigDict
 
 import commandline
+import devices
 import experiment
 import population
 from experiment import State
 from population import Program
-from results import points, report
+from results import files, points, report
 from results.files import FolderError, Row, read_run
 from results.run import Folder
 
@@ -73,47 +75,50 @@ def conclude(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The summary of a trained population, and the arrays that plots are made from."""
     found = jax.device_get(program.test(program.task, state))
-    best = jax.device_get(state.best)
-    ends = {"best_step": best.step, "stopped_at": best.stopped_at, "failed_at": best.failed_at}
     known = population.describe(program)
     facts = {name: known[name] for name in ("parameters", "flops_per_step")}
     facts |= {"tested": experiment.tested(program.config), **cost}
-    summary = report.summarize(about, program.runs, ends, found["splits"], facts)
+    summary = report.summarize(about, program.runs, found["ends"], found["splits"], facts)
     index = population.best_run(program.config, summary)
     return summary, {"best": index, **found["arrays"], **population.seen(program, state, index)}
 
 
 def train(config: ConfigDict) -> int:
     """The command: train, resume or dry run. Returns the exit code."""
-    with commandline.complaints(ValueError, OSError):
+    with commandline.complaints(ValueError, OSError), devices.agreement():
         differ = commandline.points(config)
         model, task = experiment.setup(config)
         about, path = commandline.about(config, task, differ), commandline.workdir()
-    with commandline.complaints(experiment.SettingError):
+    with commandline.complaints(experiment.SettingError), devices.agreement():
         program = population.trace(config, model, task, differ)
     if FLAGS.dry_run:
-        print(report.dry_run(about, population.describe(program)))
+        if devices.leads():
+            print(report.dry_run(about, population.describe(program)))
         return 0
-    with commandline.complaints(ValueError, OSError):
+    with commandline.complaints(ValueError, OSError), devices.agreement():
         if FLAGS.resume and Folder.is_done(path, about):
-            print(f"{path}: nothing is left to do", file=sys.stderr)
+            devices.say(f"{path}: nothing is left to do")
             return ended(*read_run(path), path)
         folder = Folder.open(path, about, FLAGS.resume, FLAGS.overwrite)
-    print(f"{path}: compiling, then up to {config.steps} steps", file=sys.stderr)
+    devices.say(devices.idle(program.shapes.step.sharding, len(program.runs["seed"]), program.task))
+    devices.say(f"{path}: compiling, then up to {config.steps} steps")
     progress = report.Progress(config.steps, config.select, sys.stderr)
     with commandline.complaints(FolderError, OSError), folder:
         with commandline.interrupts() as asked:
+            # One for all: training ends everywhere at once, whichever process was signalled.
+            signalled = lambda: int(devices.every(asked[0] if asked else 0).max())
 
             def stop(rows):
-                progress.show(rows)
-                return bool(asked)
+                if devices.leads():
+                    progress.show(rows)
+                return bool(signalled())
 
             state, seconds = fit(program, folder, stop)
         progress.close()
-        if asked:
+        if number := signalled():
             again = f"{folder.about['command']} --resume --workdir={shlex.quote(str(path))}"
-            print(f"saved; go on with: {again}", file=sys.stderr)
-            return 128 + asked[0]
+            devices.say(f"saved; go on with: {again}")
+            return 128 + number
         cost = {"seconds": seconds, "peak_memory": report.peak_memory()}
         summary, outputs = conclude(program, state, folder.about, cost)
         folder.finish(summary, outputs)
@@ -130,7 +135,8 @@ def evaluate(path: Path) -> int:
 
 def ended(about: Mapping[str, Any], summary: Mapping[str, Any], path: Path) -> int:
     """Prints the final block; the exit code is 1 if every run failed."""
-    print(points.final_block(about, summary, path))
+    if devices.leads():
+        print(points.final_block(about, summary, path))
     return 1 if summary["status"] == "failed" else 0
 
 
@@ -139,11 +145,16 @@ def main(argv: list[str]) -> None:
     try:
         if FLAGS.evaluate:
             sys.exit(evaluate(Path(FLAGS.evaluate)))
+        with commandline.complaints(ValueError, RuntimeError):
+            devices.join()
         sys.exit(train(commandline.CONFIG.value))
     except jax.errors.JaxRuntimeError as e:
-        if "out of memory" not in str(e).lower():
+        if "out of memory" in str(e).lower():
+            commandline.stop(f"this does not fit, try a smaller model or --config.together=1: {e}")
+        if jax.process_count() == 1:
             raise
-        commandline.stop(f"this does not fit, try a smaller model or --config.together=1: {e}")
+        files.say(f"error: another process has ended; go on with --resume: {e}")
+        os._exit(1)  # at once: JAX would wait for the other
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ class Task(Protocol):
     `run` is a small dict of one run's own numbers, always its `seed` and, where the task has them,
     a fold or a split: a population can be ten folds as well as ten seeds.
 
+    A task whose batches can be divided has `examples: int`, how many independent ones lie along the
+    first axis of every array of a training batch (along the second, of a split): where there are
+    more devices than runs, they share these. A graph cannot be cut so.
+
     A task may also have `measure(outputs, batches) -> {name: Array}`, metrics of a whole split such
     as an AUC: traced, its arguments stacked [S, ...]. To be of use on people's own input, by
     predict.py, it has `read(path, run) -> (known, batches)`, all examples in a file, or all of its

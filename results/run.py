@@ -9,6 +9,8 @@
     points/          the same of each point, if there are several
     hparams/         settings and what they came to, for TensorBoard's table of runs
 
+Of several processes the first writes all of this, but for its share of a checkpoint.
+
 Rows reach the disk before the checkpoint of their step, and a resume cuts those that come after
 the state it found: killed at any moment, a run loses and doubles nothing. A row's "seconds" is the
 time that training had taken when it was written, summed over all sittings.
@@ -29,8 +31,10 @@ from typing import Any, Self
 import numpy as np
 from filelock import FileLock, Timeout
 
+import devices
+from devices import say
 from results import files, points
-from results.files import Facts, FolderError, Row, say
+from results.files import Facts, FolderError, Row
 
 FREE = ("steps", "save", "expected.")  # what a resume may change
 SEAL = "sha256"  # in a checkpoint: Orbax reads data with a flipped bit as it is
@@ -41,11 +45,11 @@ class Folder(contextlib.ExitStack):
 
     def __init__(self, path: Path, readonly: bool = False):
         super().__init__()
-        self.path, self._readonly = path, readonly
+        self.path, self._readonly, self._leads = path, readonly, devices.leads()
         self._writers: dict[int, Any] = {}
         self.seconds = 0.0  # what training had taken when the state restored was saved
         self._saved_at, self._saved_step = time.monotonic(), -1
-        if not readonly:
+        if self._leads and not readonly:
             path.mkdir(parents=True, exist_ok=True)
             try:
                 self.enter_context(FileLock(path / files.LOCK, blocking=False))
@@ -58,6 +62,10 @@ class Folder(contextlib.ExitStack):
 
         Raises ValueError if a run would be lost, or go on with other settings or data.
         """
+        if not devices.leads():  # the first process opens it, and says so if it cannot
+            folder = cls(path)
+            folder.about = about
+            return folder
         known = files.status(path)
         if known == "foreign":
             raise ValueError(f"--workdir={path} holds files that are no run's: name another folder")
@@ -99,26 +107,32 @@ class Folder(contextlib.ExitStack):
         files.write_json(self.path / "config.json", self.about)
 
     def append(self, rows: Sequence[Row]) -> None:
+        if not self._leads:
+            return
         with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
             file.write(files.json_lines(rows))
         self._show(rows)
 
     def save(self, step: int, state: Any, every: float = 0.0) -> None:
         """A checkpoint, unless there is one of this step or younger than `every` seconds."""
-        if step == self._saved_step or time.monotonic() - self._saved_at < every:
+        young = time.monotonic() - self._saved_at < every
+        if step == self._saved_step or every and devices.every(young)[0]:
             return
         import orbax.checkpoint as ocp  # here and below, since it is slow to import
 
-        with open(self.path / "metrics.jsonl", "a") as file:
-            os.fsync(file.fileno())
+        if self._leads:
+            with open(self.path / "metrics.jsonl", "a") as file:
+                os.fsync(file.fileno())
         try:
             self._checkpoints.save(step, args=ocp.args.StandardSave(state))
         except ValueError as e:  # Orbax's word for a disk that is full
             raise OSError(f"{self.path}: checkpoint {step} cannot be written: {e}") from e
-        checkpoint = self.path / "checkpoints" / str(step)
-        files.write(checkpoint / SEAL, digest(checkpoint))
+        if self._leads:  # all processes have saved: Orbax waits for them
+            checkpoint = self.path / "checkpoints" / str(step)
+            files.write(checkpoint / SEAL, digest(checkpoint))
         self._saved_at, self._saved_step = time.monotonic(), step
 
+    @devices.agreement()
     def restore(self, like: Any) -> Any:
         """The newest state that can be read, shaped as `like`; None if none was ever saved.
 
@@ -126,14 +140,13 @@ class Folder(contextlib.ExitStack):
         """
         import orbax.checkpoint as ocp
 
-        steps = sorted(self._checkpoints.all_steps(), reverse=True)
+        steps = devices.first(sorted(self._checkpoints.all_steps(), reverse=True))
         for i, step in enumerate(steps):
             try:
-                checkpoint = self.path / "checkpoints" / str(step)
-                seal = checkpoint / SEAL  # absent if the run was killed before it was written
-                if seal.exists() and seal.read_text() != digest(checkpoint):
-                    raise FolderError("its bytes are not those that were saved")
-                with contextlib.redirect_stderr(io.StringIO()):  # of a damaged file it prints pages
+                with devices.agreement():  # before all read: of one that is damaged, nobody does
+                    self._check(step)
+                # Of a damaged file Orbax prints pages.
+                with devices.agreement(), contextlib.redirect_stderr(io.StringIO()):
                     saved = self._checkpoints.item_metadata(step)
                     if fits := shapes(saved) == shapes(like):
                         state = self._checkpoints.restore(step, args=ocp.args.StandardRestore(like))
@@ -146,8 +159,7 @@ class Folder(contextlib.ExitStack):
                 raise FolderError(f"{self.path}: the state saved is of another model or optimizer")
             for damaged in steps[:i]:
                 self._checkpoints.delete(damaged)
-            if not self._readonly:
-                self._cut(step)
+            self._cut(step)
             self._saved_step = step
             return state
         if steps or self._readonly:
@@ -157,10 +169,19 @@ class Folder(contextlib.ExitStack):
         return None
 
     def finish(self, summary: Facts, outputs: Facts) -> None:
+        if not self._leads:
+            return
         np.savez_compressed(self.path / "outputs.npz", **outputs)
         for i, part in enumerate(points.split(self.about, summary)):
             self._show_settings(i, *part)
         files.write_json(self.path / "summary.json", summary)  # last: it says that all is there
+
+    def _check(self, step: int) -> None:
+        """Raises FolderError if a checkpoint's bytes are not those that were saved."""
+        checkpoint = self.path / "checkpoints" / str(step)
+        seal = checkpoint / SEAL  # absent if the run was killed before it was written
+        if self._leads and seal.exists() and seal.read_text() != digest(checkpoint):
+            raise FolderError("its bytes are not those that were saved")
 
     @functools.cached_property
     def _checkpoints(self) -> Any:
@@ -204,6 +225,8 @@ class Folder(contextlib.ExitStack):
 
     def _cut(self, step: int) -> None:
         """Drops the rows after `step`, and a last one that was half written."""
+        if self._readonly or not self._leads:
+            return
         kept = [row for row in files.read_rows(self.path) if row["step"] <= step]
         self._begin()
         last = kept[-1] if kept else {"step": 0, "seconds": 0.0}

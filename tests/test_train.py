@@ -95,10 +95,11 @@ def test_vmap_devices_and_slices_agree(tmp_path, together):
     assert len(program.shapes.step.sharding.device_set) == 4
     everywhere, _ = program.advance.compile()(program.task, program.start(program.task))
 
-    mesh = jax.make_mesh((1,), ("run",), (jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])
+    axes = ("run", "batch"), (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((1, 1), *axes, devices=jax.devices()[:1])
     model, task = Net(2, dropout=0.5, normed=True), Points.make()
     one_device = jax.jit(population.map_runs(population.advance, cfg, model, mesh))
-    state = population.start(cfg, model, task, program.runs)
+    state = population.start(cfg, model, task, *population.everyone(cfg, task, program.points))
     here = one_device(task, state)["state"]
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),

@@ -19,6 +19,7 @@ class Points:
     y: Array  # [3, n]
     size: int = struct.field(pytree_node=False)
     poison: tuple[int, int] = struct.field(pytree_node=False, default=(-1, -1))  # seed, step
+    examples: int = struct.field(pytree_node=False, default=1)  # size, if batches are divided
 
     @classmethod
     def make(cls, n: int = 10, size: int = 4, width: int = 3, **changes) -> "Points":
