@@ -33,6 +33,13 @@ def start(folder, *more):
     return subprocess.Popen(words, cwd=HOME, env=environment(), **pipes)
 
 
+def wait_for_step(step, run, process):
+    file, deadline = run / "metrics.jsonl", time.monotonic() + 240
+    while f'"step": {step}' not in (file.read_text() if file.exists() else ""):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A sweep that nothing has disturbed, and what it printed."""
@@ -80,11 +87,7 @@ def test_killed_twice_it_goes_on_with_what_is_missing(whole, tmp_path):  # SWEEP
     folder = tmp_path / "killed"
     for name, step in (("model.width=4", 20), ("model.width=8", 40)):
         process = start(folder)
-        file = folder / name / "metrics.jsonl"
-        deadline = time.monotonic() + 120
-        while f'"step": {step}' not in (file.read_text() if file.exists() else ""):
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for_step(step, folder / name, process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     first = (folder / "model.width=4/summary.json").stat().st_mtime_ns
@@ -111,3 +114,22 @@ def test_another_sweep_does_not_fit_into_the_folder(whole):
     out, err = process.communicate()
     assert (process.returncode, out) == (2, "") and err.count("\n") == 1
     assert "holds a sweep with other space" in err and json.dumps(record(whole[0])) == before
+
+
+@pytest.mark.slow
+def test_a_run_of_two_processes_whose_peer_is_killed_goes_on(tmp_path):
+    """Each of two populations in two processes; one of the first's is killed."""
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    process = start(whole, "--processes=2")
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    process = start(folder, "--processes=2")
+    wait_for_step(20, folder / "model.width=4", process)
+    peers = subprocess.run(["pgrep", "-f", f"train.py.*{folder}"], capture_output=True, text=True)
+    first, second = map(int, peers.stdout.split())
+    os.kill(second, signal.SIGKILL)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert record(folder) == record(whole)
+    log = (folder / "logs/model.width=4.log").read_text()
+    assert log.count("compiling, then") == 2  # started again, once
