@@ -129,6 +129,7 @@ def test_one_process_goes_on_where_two_ended(tmp_path, train, whole, killed):  #
     assert_close(timeless(read_rows(path)), timeless(read_rows(whole)))
 
 
+@pytest.mark.slow
 def test_two_go_on_as_if_undisturbed_and_stop_together(tmp_path, train, whole, killed):
     """All rows are the same, bit for bit; a signal to one process, at the last step, ends both."""
     path = shutil.copytree(killed, tmp_path / "run")

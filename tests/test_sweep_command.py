@@ -83,6 +83,7 @@ def test_a_grid_in_two_programs(whole):  # SWEEP-1
         table.read([folder], strict=True)
 
 
+@pytest.mark.slow
 def test_killed_twice_it_goes_on_with_what_is_missing(whole, tmp_path):  # SWEEP-3
     folder = tmp_path / "killed"
     for name, step in (("model.width=4", 20), ("model.width=8", 40)):
