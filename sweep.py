@@ -29,6 +29,7 @@ from absl import app, flags
 from ml_collections import ConfigDict
 
 import commandline
+import devices
 from configs.check import SettingError, changed
 from results import files, outcome
 from results.live import Board, Tail
@@ -230,7 +231,8 @@ def jobs(runs: list[int]) -> int:
     """How many populations, of so many runs, are trained at once: as many as use all CPUs, one if
     there may be an accelerator, which takes all runs of one."""
     most = 1 if find_spec("jax_plugins") or find_spec("libtpu") else commandline.cpus()
-    return FLAGS.jobs or max(1, min(most // min(runs), len(runs)))
+    used = max(devices.largest_divisor(count, most) for count in runs)  # CPUs that one can use
+    return FLAGS.jobs or min(most // used, len(runs))
 
 
 def again(sweep: Sweep, parts: list[outcome.Part]) -> tuple[Source, Stage]:

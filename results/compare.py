@@ -11,6 +11,7 @@ of normal noise, what is called 95 % holds the truth in 76 % of cases with 3 pai
 RESAMPLES. Neither speaks of another data set: what varies is the seed, or the split of this one.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -41,6 +42,7 @@ class Difference(NamedTuple):
     low: float  # of the 95 % interval
     high: float
     p: float
+    least: float  # that p can be, of so few runs
     how: str  # "paired by split_seed, n = 10: sign-flip permutation test"
 
 
@@ -80,7 +82,9 @@ def difference(line: Line, base: Line, test: str = "bootstrap") -> Difference | 
         return None
     low, high = interval(samples)
     how += f": {NAMES[test, len(samples) == 1]}"
-    return Difference(float(gap(*samples)), low, high, probability(samples, test), how)
+    counts = [len(sample) for sample in samples]
+    least = 2 / (2 ** counts[0] if len(counts) == 1 else math.comb(sum(counts), counts[0]))
+    return Difference(float(gap(*samples)), low, high, probability(samples, test), least, how)
 
 
 def gap(*samples: np.ndarray, axis: int = -1) -> Any:
@@ -153,8 +157,9 @@ def _compared(group: Sequence[Line], name: str, test: str) -> list[Line]:
         elif not (line.get("values") and bases[0].get("values")):
             row["compared"] = "recorded without its runs' values"
         elif found := difference(line, bases[0], test):
-            value, low, high, p, how = found
+            value, low, high, p, least, how = found
             row |= {"difference": value, "low": low, "high": high, "p": p, "compared": how}
+            row["least"] = least
         else:
             row["compared"] = "too few runs"
     made = [row for row in rows if row["p"] is not None]
@@ -212,4 +217,7 @@ def note(group: Sequence[Line]) -> str:
     text = f"Differences are of means{points}, in brackets the 95 % interval by bootstrap "
     text += f"({RESAMPLES:,} resamples); {how}."
     count = sum(line["p"] is not None for line in group)
-    return text + (f" p is corrected by Holm for {count} comparisons." if count > 1 else "")
+    text += f" p is corrected by Holm for {count} comparisons." if count > 1 else ""
+    least = count * max(line.get("least", 0.0) for line in group)
+    few = f" Of so few runs p cannot be below {small(min(least, 1.0))}, whatever they show."
+    return text + (few if least > 0.05 else "")

@@ -32,6 +32,21 @@ def claim(folder: Path, manifest: Facts) -> None:
     write_json(file, new)
 
 
+def sweep_of(path: Path) -> Path | None:
+    """The folder of the sweep that a run folder belongs to, or to whose confirmation."""
+    above = path.parents[1] if path.parent.name == CONFIRM else path.parent
+    return above if (above / MANIFEST).exists() else None
+
+
+def is_chosen(sweep: Path, own: Facts) -> bool:
+    """Whether a run on fresh seeds is of the point that the sweep has chosen."""
+    if not (sweep / "outcome.json").exists():
+        return False
+    chosen = read_json(sweep / "outcome.json", ["chosen"])["chosen"] or {"settings": None}
+    known = json.loads(json.dumps(own["overrides"]))
+    return chosen["settings"] == {name: known.get(name) for name in chosen["settings"] or ()}
+
+
 def gather(folder: Path, names: Iterable[str]) -> list[Part]:
     """The points of these populations that have ended, the best in validation first."""
     parts: list[Part] = []
@@ -77,7 +92,7 @@ def _point(own: Facts, came: Facts, about: Facts) -> dict[str, Any]:
         "validation": points.validation(came),
         "failed": [who(run) for run in came["runs"] if run["failed_at"]],
         "parameters": came["parameters"],
-        "seconds": came["seconds"]["train"],
+        "seconds": round(came["seconds"]["train"] / max(came["n"], 1), 2),  # of a run
     }
 
 
@@ -86,6 +101,8 @@ def words(found: Facts, folder: Path) -> str:
     metric = found["metric"]
     count = f"{len(found['points'])} point{'s' * (len(found['points']) != 1)}"
     text = [f"{found['experiment']}: {count}, {_span(found['points'])} each"]
+    if not found["points"]:
+        text = [f"{found['experiment']}: no point has ended yet"]
     text += _table(found["points"], metric)
     if found["confirmed"]:
         text += ["", f"the best again, on fresh seeds, {_span(found['confirmed'])} each"]
@@ -109,7 +126,10 @@ def words(found: Facts, folder: Path) -> str:
             f"test {metric}": f"{result} (mean ± sample std, n = {test['n']}, {how})",
             "command": chosen["command"],
         }
-    lines |= {"folder": str(folder), "next": f"python -m results.plot {shlex.quote(str(folder))}"}
+        lines["next"] = f"python -m results.plot {shlex.quote(str(folder))}"
+        if not found["confirmed"]:
+            lines["next"] += ", or the same command with --confirm=3: the best on fresh seeds"
+    lines["folder"] = str(folder)
     return "\n".join([*text, "", *columns(lines)])
 
 
@@ -132,13 +152,13 @@ def _table(found: Sequence[Facts], metric: str) -> list[str]:
     if not found:
         return []
     names = list(found[0]["settings"])
-    rows = [[*names, f"validation {metric}", "n", "failed", "parameters", "seconds"]]
+    rows = [[*names, f"validation {metric}", "n", "failed", "parameters", "seconds a run"]]
     for point in found[:SHOWN]:
         valid = point["validation"]
         rows.append([shown(point["settings"][name]) for name in names])
         rows[-1] += [in_words(metric, valid["mean"], valid["std"]), str(valid["n"])]
         rows[-1] += [str(len(point["failed"]) or ""), f"{point['parameters']:,}"]
-        rows[-1] += [f"{point['seconds']:,.1f}"]
+        rows[-1] += [f"{point['seconds']:,.2f}"]
     kept = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
     widths = [max(len(row[i]) for row in rows) for i in kept]
     lines = [

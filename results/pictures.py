@@ -7,14 +7,13 @@ import functools
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from results import figures, outputs
 from results.files import FolderError, read_json, read_rows, read_run
-from results.report import verdict, who
+from results.report import numbered, verdict, who
 
 CONFIG = ("config.model.name", "config.select.split", "config.select.metrics", "config.expected")
 EDGES = ("source", "target", "weight")
@@ -96,11 +95,6 @@ class Run:
         """What the best run's model sowed under names that match, its layers in order."""
         found = {name: a for name, a in self.arrays.items() if re.search(pattern, name)}
         return dict(sorted(found.items(), key=lambda item: numbered(item[0])))
-
-
-def numbered(name: str) -> list[Any]:
-    """A key to sort by: Layer_2 comes before Layer_10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def curves(run: Run) -> Figure:

@@ -1,6 +1,7 @@
 """What a person reads of a run, and the summary it is read from."""
 
 import math
+import re
 import resource
 import shlex
 import shutil
@@ -147,6 +148,11 @@ def who(run: Facts) -> str:
 def label(line: Facts) -> str:
     """ "gcn_cora model.width=32": what a line of a table is called."""
     return f"{line['experiment']} {line['changed']}".strip()
+
+
+def numbered(name: str) -> list[Any]:
+    """A key to sort by: Layer_2 comes before Layer_10, width=8 before width=16."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def final_block(summary: Facts, folder: Any) -> str:

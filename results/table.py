@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from configs import lower_is_better
-from results import compare, points, report
+from results import compare, outcome, points, report
 from results.compare import Line
-from results.files import MANIFEST, FolderError, json_lines, parse, read_run, say, status, write
+from results.files import FolderError, json_lines, parse, read_run, say, status, write
 from results.report import label
 
 FORMATS = ("markdown", "csv", "latex")
@@ -98,12 +98,18 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
 def read(paths: Sequence[Path], strict: bool) -> list[Line]:
     """A line for each configuration in or below these folders.
 
-    A run that has not ended is an error if `strict`, and otherwise left out. So is a point that a
-    sweep chooses among: a test is for what was chosen, so without `strict` its validation is shown.
+    A run that has not ended is an error if `strict`, and otherwise left out. Of a sweep only what
+    was chosen on fresh seeds is here; the points that it chose among if its own folder is named,
+    with their validation, and not if `strict`: a test is for what was chosen.
     """
-    pools = defaultdict(list)
+    pools, passed = defaultdict(list), dict[Path, int]()
     for top in paths:
         for path in [config.parent for config in sorted(top.rglob("config.json"))] or [top]:
+            sweep = outcome.sweep_of(path)
+            if sweep and sweep not in (top, *top.parents):
+                passed[sweep] = passed.get(sweep, 0) + 1
+                if path.parent == sweep:
+                    continue
             try:
                 about, summary = read_run(path)
                 if not summary:
@@ -113,13 +119,17 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
                     raise ValueError(f"{e}: only finished runs are published") from e
                 say(f"{e}: left out")
                 continue
-            part = "validation" if (path.parent / MANIFEST).exists() else "test"
+            part = "validation" if sweep == path.parent else "test"
             if strict and part != "test":
                 raise ValueError(f"{path} is of a sweep: publish what --confirm trained, or run it")
             for own, came in points.split(about, summary):
+                if sweep and part == "test" and not outcome.is_chosen(sweep, own):
+                    continue
                 what = [own["experiment"], own["data"], own["code"], part]
                 what.append(report.settings(own["config"]))
                 pools[json.dumps(what, sort_keys=True)].append(came | own | {"part": part})
+    for sweep, count in passed.items():
+        say(f"{sweep}: a sweep of {count} populations: name its folder to see its points")
     if not pools:
         raise ValueError("there is no finished run")
     lines = [pooled(folders) for folders in pools.values()]
@@ -229,7 +239,7 @@ def cells(line: Line, group: Sequence[Line] = ()) -> dict[str, str]:
 def tables(lines: Iterable[Line], latex: bool = False) -> str:
     """Markdown, or LaTeX for booktabs: one for each data set, split and metric, its best bold."""
     texts, found = [], defaultdict(list)
-    for line in sorted(lines, key=label):
+    for line in sorted(lines, key=lambda line: report.numbered(label(line))):
         found[compare.kind(line)].append(line)
     for (task, split, metric), group in sorted(found.items()):
         title = f"{task}, {split} split: {metric}, mean ± sample standard deviation"

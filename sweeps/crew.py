@@ -162,7 +162,7 @@ class Crew:
 
     def _claim(self, name: str) -> FileLock | None:
         """The right to train a population, unless somebody has it, or still holds its folder."""
-        places = [self._folder / "claims" / f"{name}.lock", self._folder / name / LOCK]
+        places = [self._folder / "locks" / f"{name}.lock", self._folder / name / LOCK]
         claim, held = (FileLock(place, blocking=False) for place in places)
         try:
             claim.acquire()

@@ -65,7 +65,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna, self._folder, self._config, self._space = optuna, folder, config, space
         self._sampler, self._most, self._batch = sampler, trials, batch
-        self._asking = FileLock(folder / "claims" / "asking.lock")
+        self._asking = FileLock(folder / "locks" / "asking.lock")
         self._told: dict[str, int] = {}
         lower = lower_is_better(config.expected.metric)
         self._study = optuna.create_study(

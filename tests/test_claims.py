@@ -201,7 +201,7 @@ def test_an_interrupt_is_left_to_the_child():
     ],
 )
 def test_verdicts(value, p, metric, verdict):
-    found = Difference(value, value - 0.2, value + 0.2, p, "")
+    found = Difference(value, value - 0.2, value + 0.2, p, 0.0, "")
     assert contrast.Contrast("a", "b", metric, found, p).verdict == verdict
 
 
