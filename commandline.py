@@ -190,7 +190,9 @@ def points(config: ConfigDict) -> tuple[dict[str, Any], ...]:
     try:
         found = json.loads(Path(file).read_bytes())
         assert found and all(isinstance(point, dict) for point in found)
-    except (ValueError, AssertionError, TypeError):
+    except OSError as e:
+        raise ValueError(f"--points={file}: {e.strerror}") from None
+    except (ValueError, AssertionError, TypeError, RecursionError):
         raise ValueError(f"--points={file}: expected a JSON list of settings") from None
     import population
 

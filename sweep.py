@@ -16,7 +16,6 @@ if __name__ == "__main__":  # at once: while it is imported, jax would swallow a
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import functools
-import runpy
 import shlex
 import sys
 import time
@@ -94,24 +93,18 @@ def plan(config: ConfigDict) -> Sweep:
 
 def wanted(config: ConfigDict) -> tuple[spaces.Space, list[spaces.Point]]:
     """What --set, or else the config's get_sweep(), asks for; the points, unless it is a search."""
-    file, space = commandline.config_file(), spaces.from_words(FLAGS.set, config)
-    points = []
-    if not space:
-        try:
-            make = runpy.run_path(str(file)).get("get_sweep")
-            found = make() if make else None
-        except Exception as e:
-            raise ValueError(f"{file}: get_sweep(): {type(e).__name__}: {e}") from e
-        if not found:
-            raise ValueError(f"{file} has no get_sweep(): say --set NAME=VALUE,VALUE,...")
-        if isinstance(found, list):
-            points = spaces.checked(found, config)
-            found = {name: [point[name] for point in points] for name in points[0]}
-            found = {name: dict.fromkeys(values) for name, values in found.items()}
-        space = {name: spaces.values(name, values, config) for name, values in found.items()}
+    file = commandline.config_file()
+    found = spaces.from_words(FLAGS.set, config) or spaces.from_file(file, config)
+    points = found if isinstance(found, list) else []
+    space = found if isinstance(found, dict) else spaces.of_points(found)
     for name in set(space) & set(commandline.overrides()):
         raise SettingError(f"{name}: is both set by --config.{name} and swept over")
-    return space, [] if FLAGS.search else points or spaces.grid(space, config)
+    if FLAGS.search and points:
+        raise ValueError(f"--search={FLAGS.search}: get_sweep() of {file} lists its points")
+    if FLAGS.search:
+        spaces.checked(spaces.corners(space), config)  # anything between them is as good
+        return space, []
+    return space, points or spaces.grid(space, config)
 
 
 def name(space: spaces.Space) -> str:
@@ -213,7 +206,9 @@ def words(stage: Stage, population: Population) -> list[str]:
         files.write_json(file, points)
         command += [f"--points={file}"]
     known = files.status(path)
-    return command + {"absent": [], "unfinished": ["--resume"]}.get(known, ["--overwrite"])
+    if known == "unfinished" and population.is_of(files.read_run(path)[0], stage.base):
+        return [*command, "--resume"]
+    return command if known == "absent" else [*command, "--overwrite"]
 
 
 def first(sweep: Sweep) -> tuple[Source, Stage]:
@@ -235,12 +230,11 @@ def jobs(runs: list[int]) -> int:
     return FLAGS.jobs or min(most // used, len(runs))
 
 
-def again(sweep: Sweep, parts: list[outcome.Part]) -> tuple[Source, Stage]:
+def again(sweep: Sweep, best: list[outcome.Part]) -> tuple[Source, Stage]:
     """The best points, on fresh seeds."""
     config = sweep.config
     base = commandline.overrides() | {"seed": config.seed + config.seeds}
     base |= {"seeds": FLAGS.confirm_seeds}
-    best = [part for part in parts if part[1]["status"] != "failed"][: FLAGS.confirm]
     points = [{name: own["overrides"][name] for name in sweep.space} for own, _ in best]
     found = spaces.populations(config, points)
     folder, size = sweep.folder / outcome.CONFIRM, sweep.size // config.seeds * FLAGS.confirm_seeds
@@ -255,8 +249,11 @@ def run(sweep: Sweep, asked: list[int]) -> int:
     left = train(sweep, source, stage, asked)
     parts, confirmed = outcome.gather(sweep.folder, names(source)), []
     failed = failures(stage.folder, names(source))
-    if FLAGS.confirm and parts and not left and not source.undecided() and not asked:
-        fresh, stage = again(sweep, parts)
+    confirm, held = sweep.folder / outcome.CONFIRM, [p for p in parts if p[1]["status"] != "failed"]
+    if not FLAGS.confirm:  # what was confirmed before stays so
+        confirmed = outcome.gather(confirm, [p.parent.name for p in confirm.glob("*/summary.json")])
+    elif held and not left and not source.undecided() and not asked:
+        fresh, stage = again(sweep, held[: FLAGS.confirm])
         left = train(sweep, fresh, stage, asked)
         confirmed = [] if left else outcome.gather(stage.folder, names(fresh))
         failed |= failures(stage.folder, names(fresh))
@@ -294,7 +291,8 @@ def main(argv: list[str]) -> None:
             return
         outcome.claim(sweep.folder, manifest(sweep))
         if FLAGS.retry_failed:
-            forget(sweep.folder, [population.name for population in sweep.populations])
+            forget(sweep.folder)
+            forget(sweep.folder / outcome.CONFIRM)
         with commandline.interrupts() as asked:
             code = run(sweep, asked)
     sys.exit(code)

@@ -1,6 +1,5 @@
 """A sweep while it runs: what its populations have reached, a table on a terminal, else lines."""
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from configs import lower_is_better
+from results.files import ROW, FolderError, parse
 from results.report import in_words
 
 SHOWN = 20  # lines of the table, which is to fit a terminal
@@ -46,7 +46,10 @@ class Tail:
         whole = text[: text.rfind(b"\n") + 1]  # the last line may be half written
         self._at += len(whole)
         for line in whole.splitlines():
-            row = json.loads(line)
+            try:
+                row = parse(line, ["run", *ROW], str(self._file))
+            except FolderError:  # train.py will say so, when it reads it
+                break
             self._step = row["step"]
             value = row.get(self._metric)
             if row["split"] == "validation" and value is not None:

@@ -4,6 +4,7 @@ A folder may hold several, each with as many of the runs, in order. Here each is
 of a run by itself would tell of it.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -33,13 +34,14 @@ def _part(about: Facts, summary: Facts, point: Facts, runs: slice) -> Part:
     for name, value in point.items():
         section, _, field = name.rpartition(".")
         config |= {section: config[section] | {field: value}} if section else {field: value}
-    words = about["command"].partition(" --points=")[0]
-    words += "".join(f" --config.{name}={value}" for name, value in point.items())
+    words = [w for w in shlex.split(about["command"]) if not w.startswith("--points=")]
+    words += [f"--config.{name}={value}" for name, value in point.items()]
+    overrides = {**about["overrides"], **point}
     own = {
         "config": config,
-        "overrides": {**about["overrides"], **point},
+        "overrides": overrides,
         "points": [{}],
-        "command": words,
+        "command": shlex.join(words),
     }
     of = [{**run, "hyper": {}} for run in summary["runs"][runs]]  # it is the folder's now
     failed = np.array([run["failed_at"] for run in of])
@@ -57,7 +59,7 @@ def _part(about: Facts, summary: Facts, point: Facts, runs: slice) -> Part:
     share = len(of) / max(summary["n"], 1)
     train = round(summary["seconds"]["train"] * share, 2)
     came = {
-        "changed": report.changed(config, own["overrides"]),
+        "changed": report.changed(config, overrides),
         "status": "failed" if failed.all() else "finished",
         "n": len(of),
         "runs": of,

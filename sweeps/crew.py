@@ -162,17 +162,25 @@ class Crew:
 
     def _claim(self, name: str) -> FileLock | None:
         """The right to train a population, unless somebody has it, or still holds its folder."""
-        places = [self._folder / "locks" / f"{name}.lock", self._folder / name / LOCK]
-        claim, held = (FileLock(place, blocking=False) for place in places)
+        claim = FileLock(self._folder / "locks" / f"{name}.lock", blocking=False)
         try:
             claim.acquire()
-            if held.lock_file and Path(held.lock_file).exists():
-                held.acquire()
-                held.release()
         except Timeout:
+            return None
+        if self._held(name):
             claim.release()
             return None
         return claim
+
+    def _held(self, name: str) -> bool:
+        """Whether a process has the run folder open, such as a child whose crew was killed."""
+        file = self._folder / name / LOCK
+        try:
+            if file.exists():
+                FileLock(file, blocking=False).acquire().lock.release()
+        except Timeout:
+            return True
+        return False
 
     def _look(self, running: Running) -> bool:
         """Takes note of what a child has reached; whether it has ended."""
@@ -189,7 +197,7 @@ class Crew:
         if code is None:
             return False
         self._killed[name] += code not in (0, 1, 2)
-        restart = code not in (0, 1, 2) and self._killed[name] <= RESTARTS
+        restart = code not in (0, 1, 2) and self._killed[name] <= RESTARTS or self._held(name)
         if not restart and status(self._folder / name) not in ENDED:
             why = running.child.last_words()
             why = f"killed {self._killed[name]} times: {why}" if self._killed[name] else why
@@ -212,9 +220,10 @@ def failures(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {n: read_json(file, ["reason"])["reason"] for n, file in found.items() if file.exists()}
 
 
-def forget(folder: Path, names: Iterable[str]) -> None:
-    """Has what failed, or has no run that stayed finite, tried again."""
-    for name in names:
-        (folder / "failed" / f"{name}.json").unlink(missing_ok=True)
-        if status(folder / name) == "failed":
-            shutil.rmtree(folder / name)
+def forget(folder: Path) -> None:
+    """Has what failed in a folder, or has no run that stayed finite, tried again."""
+    for file in (folder / "failed").glob("*.json"):
+        file.unlink()
+    for run in folder.glob("*/summary.json"):
+        if status(run.parent) == "failed":
+            shutil.rmtree(run.parent)

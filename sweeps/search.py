@@ -1,7 +1,7 @@
 """Where a sweep's populations come from: a list, or a search by Optuna."""
 
+import functools
 import itertools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 from configs import lower_is_better
 from results import points
-from results.files import ENDED, read_run, status
+from results.files import ENDED, FolderError, read_run, status
 from results.live import Reached
 from sweeps.space import Point, Population, Range, Space, drawn, populations
 
@@ -37,9 +37,7 @@ class Listed:
         if status(self._folder / population.name) not in ENDED:
             return False
         about, _ = read_run(self._folder / population.name)
-        given = json.loads(json.dumps(self._base | population.given()))
-        points = population.points if len(population.points) > 1 else [{}]
-        return (about["overrides"], about["points"]) == (given, points)  # else it is of other seeds
+        return population.is_of(about, self._base)  # else it is of other seeds
 
     def hopeless(self, population: Population, reached: Reached) -> bool:
         return False
@@ -67,14 +65,24 @@ class Study:
         self._sampler, self._most, self._batch = sampler, trials, batch
         self._asking = FileLock(folder / "locks" / "asking.lock")
         self._told: dict[str, int] = {}
-        lower = lower_is_better(config.expected.metric)
-        self._study = optuna.create_study(
-            study_name="sweep",
-            storage=optuna.storages.JournalStorage(JournalFileBackend(str(folder / "study.log"))),
-            direction="minimize" if lower else "maximize",
-            pruner=optuna.pruners.MedianPruner(8, n_warmup_steps=config.steps // 10),
-            load_if_exists=True,
-        )
+        self._state = optuna.trial.TrialState
+        lower, file = lower_is_better(config.expected.metric), folder / "study.log"
+        # Optuna's own lock outlives a crew that is killed.
+        backend = JournalFileBackend(str(file), FileLock(folder / "locks" / "study.lock"))  # type: ignore[arg-type]
+        try:
+            with self._asking:
+                mend(file)
+                self._study = optuna.create_study(
+                    study_name="sweep",
+                    storage=optuna.storages.JournalStorage(backend),
+                    direction="minimize" if lower else "maximize",
+                    pruner=optuna.pruners.MedianPruner(8, n_warmup_steps=config.steps // 10),
+                    load_if_exists=True,
+                )
+        except OSError:
+            raise
+        except Exception as e:  # of a damaged file, any
+            raise FolderError(f"{file} is damaged: {type(e).__name__}: {e}") from e
 
     def _trials(self) -> list[Any]:
         return self._study.get_trials(deepcopy=False)
@@ -93,47 +101,69 @@ class Study:
         return list(found.values())
 
     def undecided(self) -> int:
-        return self._most - len(self._trials())
+        return self._most - sum("population" in trial.user_attrs for trial in self._trials())
 
     def ask(self) -> bool:
         with self._asking:
-            known = self._trials()
-            begun = [
-                t for t in known if not (t.state.is_finished() or "population" in t.user_attrs)
-            ]
-            trials = [self._trial(t.number) for t in begun]  # whose crew died as it asked
-            for number in range(
-                len(known), min(len(known) + self._batch - len(trials), self._most)
-            ):
-                if self._sampler != "tpe":
-                    self._study.enqueue_trial(
-                        drawn(self._space, self._sampler, number, self._config.seed)
-                    )
-                trials.append(self._study.ask())
-            found = populations(self._config, [self._suggest(trial) for trial in trials])
-            for population in found:
-                name = f"trial-{trials[population.trials[0]].number:04d}"
-                for i, point in zip(population.trials, population.points, strict=True):
-                    trials[i].set_user_attr("population", [name, population.overrides, point])
-        return bool(trials)
+            for trial in self._trials():
+                if not (trial.state.is_finished() or "population" in trial.user_attrs):
+                    self._study.tell(trial.number, state=self._state.FAIL)  # its crew has died
+            first = len(self._trials())
+            numbers = range(first, first + min(self._batch, self.undecided()))
+            points = [self._draw(number) for number in numbers]
+            for name, overrides, own, places in populations(self._config, points):
+                name = f"trial-{numbers[places[0]]:04d}"
+                for place, point in zip(places, own, strict=True):
+                    self._note(numbers[place], points[place], [name, overrides, point])
+        return bool(numbers)
 
-    def _suggest(self, trial: Any) -> Point:
-        seed = 1000 * self._config.seed + trial.number
-        self._study.sampler = self._optuna.samplers.TPESampler(seed=seed)
-        found = {}
-        for name, known in self._space.items():
-            if isinstance(known, Range):
-                suggest = trial.suggest_int if known.whole else trial.suggest_float
-                found[name] = suggest(name, known.low, known.high, log=known.log)
-            else:
-                found[name] = trial.suggest_categorical(name, known)
-        return found
+    def _draw(self, number: int) -> Point:
+        """The settings of a trial."""
+        seed = self._config.seed
+        if self._sampler != "tpe":
+            return drawn(self._space, self._sampler, number, seed)
+        self._study.sampler = self._optuna.samplers.TPESampler(seed=1000 * seed + number)
+        asked = self._study.ask(self._kinds).params
+        return {name: self._value(found, asked[name]) for name, found in self._space.items()}
+
+    def _note(self, number: int, point: Point, population: list[Any]) -> None:
+        """Keeps what was decided on; what TPE was asked for is known already, but for its name."""
+        if number < len(self._trials()):
+            self._trial(number).set_user_attr("population", population)
+            return
+        trial = self._optuna.trial.create_trial(
+            state=self._state.RUNNING,
+            params={name: plain(value) for name, value in point.items()},
+            distributions=self._kinds,
+            user_attrs={"population": population},
+        )
+        self._study.add_trial(trial)
+
+    @functools.cached_property
+    def _kinds(self) -> dict[str, Any]:
+        """The space in Optuna's words."""
+        return {name: self._kind(found) for name, found in self._space.items()}
+
+    def _kind(self, found: "list[Any] | Range") -> Any:
+        kinds = self._optuna.distributions
+        if not isinstance(found, Range):
+            return kinds.CategoricalDistribution([plain(value) for value in found])
+        kind = kinds.IntDistribution if found.whole else kinds.FloatDistribution
+        return kind(found.low, found.high, log=found.log)
+
+    @staticmethod
+    def _value(found: "list[Any] | Range", choice: Any) -> Any:
+        if isinstance(found, Range):
+            return choice
+        return next(value for value in found if plain(value) == choice)
 
     def settled(self, population: Population) -> bool:
         if status(self._folder / population.name) in ENDED:
             self.ended(population, False)  # in case that nobody lived to tell
-        known = self._trials()
-        return all(known[number].state.is_finished() for number in population.trials)
+        known = [self._trials()[number].state for number in population.trials]
+        lost = self._state.COMPLETE in known  # by hand, if the run is not there
+        there = status(self._folder / population.name) in ENDED
+        return all(state.is_finished() for state in known) and (there or not lost)
 
     def hopeless(self, population: Population, reached: Reached) -> bool:
         """Whether all its points are below the median of the trials before, at the same step."""
@@ -152,9 +182,22 @@ class Study:
         about, summary = read_run(self._folder / population.name)
         parts = [came for _, came in points.split(about, summary)] if summary else []
         means = [points.validation(came)["mean"] for came in parts]
-        state = self._optuna.trial.TrialState
+        state = self._state
         with self._asking:
             for number, mean in itertools.zip_longest(population.trials, means):
                 how = state.PRUNED if given_up else state.FAIL if mean is None else state.COMPLETE
                 if not self._trials()[number].state.is_finished():
                     self._study.tell(number, mean if how == state.COMPLETE else None, state=how)
+
+
+def plain(value: Any) -> Any:
+    """A value as Optuna can keep it: a tuple, as words."""
+    return value if isinstance(value, bool | int | float | str) else repr(value)
+
+
+def mend(file: Path) -> None:
+    """Cuts a last line that was half written when its crew was killed."""
+    text = file.read_bytes() if file.exists() else b""
+    if text and not text.endswith(b"\n"):
+        with open(file, "r+b") as opened:
+            opened.truncate(text.rfind(b"\n") + 1)

@@ -181,8 +181,8 @@ def test_a_baseline(runs, show):
         "Differences are of means in points, in brackets the 95 % interval by bootstrap (10,000 "
         "resamples); gat_cora: paired by split_seed, n = 3: sign-flip permutation test; mlp_cora: "
         "paired by split_seed, n = 2 (without split_seed 1): sign-flip permutation test. "
-        "p is corrected by Holm for 2 comparisons. Of so few runs p cannot be below 1.000, whatever "
-        "they show."
+        "p is corrected by Holm for 2 comparisons. Of so few runs p cannot be below 1.000, "
+        "whatever they show."
     )
     assert show(runs, "--baseline=gcn_cora")[1] == out.replace("to GCN", "to gcn_cora")
 

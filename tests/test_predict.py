@@ -30,8 +30,8 @@ def trained(config, path):
     """A finished run in `path`; its summary."""
     model, task = experiment.setup(config)
     about = {"config": json.loads(json.dumps(config.to_dict())), "data": task.about,
-             "code": population.code(), "experiment": "x", "overrides": {}, "points": [{}], "versions": {},
-             "device": "", "date": "", "command": ""}  # fmt: skip
+             "code": population.code(), "experiment": "x", "overrides": {}, "versions": {},
+             "points": [{}], "device": "", "date": "", "command": ""}  # fmt: skip
     program = population.trace(config, model, task)
     with Folder.open(path, about) as folder:
         state, seconds = train.fit(program, folder, lambda rows: False)

@@ -3,50 +3,26 @@ chooses."""
 
 import json
 import os
+import re
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from crews import crew, tries, widths, work
 from toy import config as toy_config
 
 import population
 from configs import gat_cora, gcn_cora, grid
 from configs.check import SettingError, changed
-from results import outcome
+from results import outcome, points
 from results.files import read_json
-from results.live import Reached, Tail
+from results.live import Tail
 from sweeps import launch
 from sweeps import space as spaces
 from sweeps.crew import Crew, failures, forget
-from sweeps.search import SAMPLERS, Listed, Study
+from sweeps.search import Listed
 from sweeps.space import Population, Range
-
-FAKE = [sys.executable, str(Path(__file__).with_name("fake_train.py"))]
-
-
-def widths(*ways):
-    """A population for each width, and how each is to end."""
-    found = [Population(f"width={i}", {"model.width": i}, [{}], [i]) for i in range(len(ways))]
-    return found, {f"width={i}": [way] for i, way in enumerate(ways)}
-
-
-def crew(folder, source, ways, jobs=2):
-    def command(p):
-        several = p.points if len(p.points) > 1 else [{}]
-        return [*FAKE, str(folder / p.name), *map(json.dumps, (p.given(), several, ways(p)))]
-
-    tail = lambda p: Tail(folder / p.name, len(p.points), 2, "accuracy", 20)
-    return Crew(folder, source, command, tail, jobs, 1)
-
-
-def work(folder, source, ways, jobs=2, join=False):
-    """What has not ended when a crew has done its work."""
-    own = crew(folder, source, ways, jobs)
-    own.work([], lambda: None, join)
-    return own.left()
 
 
 def swept(folder, *ways, **how):
@@ -55,16 +31,6 @@ def swept(folder, *ways, **how):
     left = work(folder, Listed(folder, found, {}), lambda p: known[p.name], **how)
     names = [p.name for p in found]
     return left, outcome.gather(folder, names), failures(folder, names)
-
-
-def tries(folder):
-    return {path.stem: int(path.read_text()) for path in folder.glob("*.tries")}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "sweep").mkdir()
-    return tmp_path / "sweep"
 
 
 # ---- Points and populations
@@ -99,7 +65,7 @@ def test_whether_gradients_are_clipped_is_a_program_of_its_own():
         ("optimizer.learning_rate=1e-3,1", [1e-3, 1.0]),
         ("optimizer.schedule=linear, cosine", ["linear", "cosine"]),
         ("select.x", None),
-        ("task.dataset=cora", ["cora"]),
+        ("task.name=Citation", ["Citation"]),
         ("optimizer.drops=(5,),(5,10)", [(5,), (5, 10)]),
         ("model.width=4:64:log", Range(4, 64, True, True)),
         ("optimizer.l2=0:1e-3", Range(0.0, 1e-3)),
@@ -124,6 +90,8 @@ def test_words_of_the_command_line(words, values):
         (["model.width="], "expected values"),
         (["model.width=8", "model.width=9"], "stands there twice"),
         (["seeds=1,2"], "say --config.seeds=N"),
+        (["select.keep=best,last"], "such points do not compare"),
+        (["=8"], "expected NAME=VALUE"),
         (["optimizer.l2=nan"], "expected float"),
         (["optimizer.l2=0:1:log"], "LOW below HIGH"),
         (["optimizer.l2=1:0"], "LOW below HIGH"),
@@ -158,6 +126,55 @@ def test_a_points_numbers_are_those_of_a_run_by_itself():
     assert both[0] != both[2]
 
 
+def test_points_say_what_others_say():
+    """One that is silent of a setting has the config's."""
+    config = gcn_cora.get_config()
+    found = spaces.checked([{"model.width": 8}, {"model.depth": 3}], config)
+    assert found == [
+        {"model.width": 8, "model.depth": 2},
+        {"model.width": 16, "model.depth": 3},
+    ]
+    assert spaces.of_points(found) == {"model.width": [8, 16], "model.depth": [2, 3]}
+
+
+def test_populations_have_names_of_their_own():
+    """Of letters that a folder's name cannot have, too."""
+    config = gcn_cora.get_config()
+    patterns = ["(kernel_0)", "[kernel_0]", "kernel_0"]
+    found = spaces.populations(config, grid({"optimizer.l2_on": patterns}))
+    assert len({population.name for population in found}) == 3
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("(p for p in [])", "expected settings with their values, or a list of points"),
+        ("3", "get_sweep() returns 3;"),
+        ("[8, 16]", "a list of points"),
+        ("{}", "a list of points"),
+        ("{8: (1, 2)}", "a list of points"),
+        ("{'model.width': 8}", "model.width = 8: expected its values"),
+        ("{'model.width': None}", "model.width = None: expected its values"),
+        ("{'model.width': (8, 'a')}", "model.width = 'a': expected int"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("[{'model.width': 8}, {'model.width': 8}]", "one point twice"),
+    ],
+)
+def test_what_a_config_cannot_ask_for_is_one_line(tmp_path, returned, said):
+    file = tmp_path / "config.py"
+    file.write_text(f"def get_sweep():\n    return {returned}\n")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        spaces.from_file(file, gcn_cora.get_config())
+
+
+def test_a_config_may_speak_numpy(tmp_path):
+    file = tmp_path / "config.py"
+    values = "{'optimizer.l2': np.logspace(-3, -1, 3), 'model.width': np.array([4, 8])}"
+    file.write_text(f"import numpy as np\ndef get_sweep():\n    return {values}\n")
+    found = spaces.from_file(file, gcn_cora.get_config())
+    assert found == {"optimizer.l2": [0.001, 0.01, 0.1], "model.width": [4, 8]}
+
+
 # ---- Crews
 
 
@@ -181,7 +198,7 @@ def test_a_failure_is_named_and_the_rest_goes_on(folder):  # SWEEP-2
     assert failed == {"width=1": "RuntimeError: no such thing"}
     swept(folder, *ways)
     assert tries(folder)["width=1"] == 1  # not without being asked to
-    forget(folder, ["width=1"])
+    forget(folder)
     _, parts, failed = swept(folder, ways[0], [0.8, 0.8], ways[2])
     assert (len(parts), failed) == (3, {})
 
@@ -253,107 +270,28 @@ def test_other_seeds_are_other_runs(folder):
     assert Listed(folder, found, {}).settled(found[0])
 
 
+def test_a_damaged_record_is_its_childs_to_tell(folder):
+    (folder / "run").mkdir()
+    row = {"step": 10, "run": 0, "split": "validation", "seconds": 0.0, "accuracy": 0.5}
+    (folder / "run/metrics.jsonl").write_text(json.dumps(row) + "\ngarbage\n")
+    found = Tail(folder / "run", 1, 1, "accuracy", 20).read()
+    assert (found.step, found.best) == (10, [0.5])
+
+
+def test_a_command_leaves_the_other_points_out():
+    """Whatever the folder is called."""
+    about = {"points": [{"a": 1}, {"a": 2}], "config": {"a": 0, "model": {}}, "overrides": {}}
+    about["command"] = "python train.py --config=c.py '--points=/tmp/a b/points.json'"
+    run = {"failed_at": 0, "seed": 0}
+    summary = {"n": 2, "runs": [run, run], "splits": {}, "seconds": {"train": 1.0}}
+    parts = points.split(about, summary)
+    commands = [own["command"] for own, _ in parts]
+    assert commands == [f"python train.py --config=c.py --config.a={a}" for a in (1, 2)]
+
+
 def test_cpus_are_dealt_out(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2, 3, 5, 7}, raising=False)
     assert launch.shares(1) == [[2, 3, 5, 7]]
     assert launch.shares(2) == [[2, 3], [5, 7]]
     assert launch.shares(3) == [[2], [3], [5]]
     assert launch.shares(5) == [[2], [3], [5], [7], [2]]
-
-
-# ---- Searches
-
-
-def study(folder, sampler="random", trials=4, batch=1, **space):
-    config = toy_config(
-        model={"name": "Net", "width": 4}, optimizer={"learning_rate": 0.1}, steps=20
-    )
-    space = space or {"optimizer.learning_rate": Range(1e-4, 1e-1, True)}
-    return Study(folder, config, space, sampler, trials, batch)
-
-
-def tried(found):
-    return [p.given() for p in found.populations()]
-
-
-def of(population):
-    return [[0.5, 0.6] for _ in population.points]
-
-
-@pytest.mark.parametrize("sampler", ["random", "quasirandom"])
-def test_points_are_drawn_evenly_from_all_of_a_space(sampler):
-    space = {"a": Range(1.0, 100.0, log=True), "b": Range(0, 3, whole=True), "c": ["x", "y"]}
-    drawn = [spaces.drawn(space, sampler, i, 0) for i in range(400)]
-    assert abs(np.mean([point["a"] < 10 for point in drawn]) - 0.5) < 0.1
-    for name, values in {"b": range(4), "c": "xy"}.items():
-        counts = [sum(point[name] == value for point in drawn) for value in values]
-        assert sum(counts) == 400 and min(counts) > 0.7 * 400 / len(counts)
-    assert all(type(point["b"]) is int and 1 <= point["a"] <= 100 for point in drawn)
-    assert spaces.drawn(space, sampler, 7, 1) != drawn[7]
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_search_tries_different_points_and_the_same_again(folder, tmp_path, sampler):  # SWEEP-5
-    one, other = study(folder, sampler), study(folder, sampler)  # two workers
-    while one.ask() and other.ask():
-        pass
-    first = tried(one)
-    assert len(first) == 4 and len({json.dumps(point) for point in first}) == 4
-    assert all(1e-4 <= point["optimizer.learning_rate"] <= 1e-1 for point in first)
-    (tmp_path / "again").mkdir()
-    alone = study(tmp_path / "again", sampler)
-    while alone.ask():
-        pass
-    assert tried(alone) == first
-
-
-def test_a_batch_of_rates_is_one_population(folder):
-    found = study(folder, trials=5, batch=3)
-    assert work(folder, found, of) == []
-    assert [len(p.points) for p in found.populations()] == [3, 2]
-    assert {t.value for t in found._trials()} == {0.55}
-
-
-def test_a_trial_whose_crew_died_is_taken_over(folder):
-    found = study(folder, trials=3)
-    found.ask()
-    found._study.ask()  # and died before its population was noted
-    again = study(folder, trials=3)
-    assert work(folder, again, of) == []
-    assert [t.state.name for t in again._trials()] == ["COMPLETE"] * 3
-    assert len(tries(folder)) == 3
-
-
-def test_a_trial_that_ended_before_it_was_told_is_told(folder):
-    found = study(folder, trials=1)
-    found.ask()
-    [only] = found.populations()
-    shown = [only.given(), [{}], of(only)]
-    subprocess.run([*FAKE, str(folder / only.name), *map(json.dumps, shown)], check=True)
-    assert work(folder, study(folder, trials=1), of) == []
-    assert tries(folder) == {only.name: 1} and found._trials()[0].value == 0.55
-
-
-def test_failed_trials_are_told_so(folder):
-    found = study(folder, trials=3)
-    ways = {"trial-0000": "raise", "trial-0001": [None, None]}
-    work(folder, found, lambda p: [ways.get(p.name, [0.5, 0.5])])
-    assert [t.state.name for t in found._trials()] == ["FAIL", "FAIL", "COMPLETE"]
-
-
-def test_what_has_no_promise_is_given_up(folder):
-    found = study(folder, trials=10)
-    for value in np.linspace(0.5, 0.9, 9):
-        found.ask()
-        last = found.populations()[-1]
-        assert not found.hopeless(last, reached(10, value))  # better than those before
-        found._study.tell(last.trials[0], value)
-    found.ask()
-    last = found.populations()[-1]
-    assert found.hopeless(last, reached(10, 0.1))
-    found.ended(last, True)
-    assert found._trials()[-1].state.name == "PRUNED"
-
-
-def reached(step, value):
-    return Reached(0.0, step, step / 20, [value], value)
