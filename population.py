@@ -88,13 +88,18 @@ def trace(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> 
     Raises SettingError for what only tracing can find, such as a metric that the task lacks.
     """
     program = plan(config, model, task, points)
-    inputs = program.task, program.shapes
-    known = jax.eval_shape(program.test, *inputs)["splits"]["validation"]["metrics"]
+    check_metrics(program)
+    return program._replace(advance=program.advance.lower(program.task, program.shapes))
+
+
+def check_metrics(program: Program) -> None:
+    """Raises SettingError for a metric that the task lacks."""
+    tested = jax.eval_shape(program.test, program.task, program.shapes)
+    known, config = tested["splits"]["validation"]["metrics"], program.config
     wanted = [("select.metrics", name) for name in config.select.metrics]
     for setting, name in [*wanted, ("expected.metric", config.expected.metric)]:
         if name not in known:
             raise SettingError(f"{setting}: the task has no {name!r}; {nearest(name, known)}")
-    return program._replace(advance=program.advance.lower(*inputs))
 
 
 def plan(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> Program:

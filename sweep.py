@@ -75,6 +75,8 @@ class Sweep(NamedTuple):
 def plan(config: ConfigDict) -> Sweep:
     """What the command line asks for. Raises ValueError or OSError for what cannot be."""
     import experiment
+    from population import check_metrics
+    from population import plan as program
 
     if config.select.split != "validation":
         raise SettingError(f"select.split = {config.select.split!r}: a sweep selects by validation")
@@ -85,7 +87,9 @@ def plan(config: ConfigDict) -> Sweep:
     space, points = wanted(config)
     populations = spaces.populations(config, points)
     for overrides in [population.overrides for population in populations] or [{}]:
-        _, task = experiment.setup(changed(config, overrides))  # is there such a model, such data?
+        own = changed(config, overrides)
+        model, task = experiment.setup(own)  # is there such a model, such data?
+    check_metrics(program(own, model, task))
     size = len(task.runs(range(config.seeds))["seed"])
     folder = Path(FLAGS.workdir or Path("results", commandline.config_file().stem, name(space)))
     return Sweep(config, folder, space, populations, size)
