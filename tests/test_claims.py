@@ -43,6 +43,7 @@ def contents(path):
     return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
+@pytest.mark.slow
 def test_from_nothing_to_a_page(tmp_path, capfd):
     """A missing run is trained, a finished one is left as it is."""
     assert claim.main(SMALL, ["--dry_run"], tmp_path) == 0

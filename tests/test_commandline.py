@@ -138,8 +138,7 @@ def test_folders_with_spaces_and_accents(tmp_path):  # PLATFORM-2, RESUME-3, CKP
     assert again.returncode == 0 and again.stdout == done.stdout
     assert again.stderr == f"{path}: nothing is left to do\n"
     before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
-    first, second = (command(f"--evaluate={path}") for _ in range(2))
-    assert first.stdout == second.stdout == done.stdout
+    assert command(f"--evaluate={path}").stdout == done.stdout
     after = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in path.rglob("*") if p.is_file()}
     assert before == after
     refused(command(GCN, *SHORT, f"--workdir={path}"), "holds a run (finished)")
@@ -215,11 +214,11 @@ def assert_same_outcome(one, other):
 
 
 def test_killed_runs_end_as_undisturbed_ones(tmp_path):  # CKPT-1
-    words = [GCN, "--config.steps=600", "--config.seeds=2", "--config.save=0"]
+    words = [GCN, "--config.steps=300", "--config.seeds=2", "--config.save=0"]
     assert command(*words, f"--workdir={tmp_path / 'whole'}").returncode == 0
     rng = random.Random(0)
     signals = (signal.SIGKILL, signal.SIGTERM)
-    killed_often(tmp_path / "killed", [(s, rng.uniform(0, 1)) for s in signals], words)
+    killed_often(tmp_path / "killed", [(s, rng.uniform(0, 0.5)) for s in signals], words)
     assert_same_outcome(tmp_path / "whole", tmp_path / "killed")
 
 

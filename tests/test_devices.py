@@ -88,7 +88,10 @@ def test_runs_come_first_then_examples(runs, examples, shape, idle):
 
 @pytest.mark.parametrize(
     ("count", "runs", "together", "shape"),
-    [(4, 2, 0, (2, 2)), (2, 3, 3, (1, 2))],  # runs that part ways; vmapped runs
+    [
+        (4, 2, 0, (2, 2)),  # runs that part ways
+        pytest.param(2, 3, 3, (1, 2), marks=pytest.mark.slow),  # vmapped
+    ],
 )
 def test_a_divided_batch_is_the_same_batch(tmp_path, alone, count, runs, together, shape):
     mesh = program(count, runs, together).shapes.step.sharding.mesh

@@ -245,6 +245,7 @@ def command(program, *words, devices):
     return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_one_device_and_four(own, tmp_path, capsys):
     """The commands, from a GraphML file: trained on one device, tested and read on four; and the
     other way round."""

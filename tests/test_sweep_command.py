@@ -101,6 +101,7 @@ def test_killed_twice_it_goes_on_with_what_is_missing(whole, tmp_path):  # SWEEP
     assert len(strip(out)) == len(strip(whole[1]))
 
 
+@pytest.mark.slow
 def test_dry_run_trains_nothing(tmp_path):
     folder = tmp_path / "none"
     process = start(folder, "--dry_run")

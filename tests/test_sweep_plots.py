@@ -364,6 +364,7 @@ def test_overwriting_a_run_takes_its_pictures(tmp_path):
     assert sorted(p.name for p in path.iterdir() if p.suffix in (".png", ".pdf")) == ["mine.png"]
 
 
+@pytest.mark.slow
 def test_what_train_leaves_is_drawn(tmp_path, show):
     """A real population of points, from the command to its pictures."""
     points = tmp_path / "points.json"
