@@ -111,10 +111,12 @@ class Study:
             first = len(self._trials())
             numbers = range(first, first + min(self._batch, self.undecided()))
             points = [self._draw(number) for number in numbers]
+            notes: dict[int, list[Any]] = {}
             for name, overrides, own, places in populations(self._config, points):
                 name = f"trial-{numbers[places[0]]:04d}"
-                for place, point in zip(places, own, strict=True):
-                    self._note(numbers[place], points[place], [name, overrides, point])
+                notes |= {i: [name, overrides, p] for i, p in zip(places, own, strict=True)}
+            for i, number in enumerate(numbers):
+                self._note(number, points[i], notes[i])
         return bool(numbers)
 
     def _draw(self, number: int) -> Point:

@@ -64,6 +64,23 @@ def test_a_batch_of_rates_is_one_population(folder):
     assert {t.value for t in found._trials()} == {0.55}
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_batch_of_several_programs(folder, sampler):
+    """Trials keep their numbers, whichever population they are in."""
+    space = {"model.width": [1, 2], "optimizer.learning_rate": Range(1e-4, 1e-1, True)}
+    found = study(folder, sampler, trials=6, batch=6, **space)
+    found.ask()
+    known = found.populations()
+    assert sorted(n for p in known for n in p.trials) == list(range(6)) and found.undecided() == 0
+    assert 1 < len(known) <= 6 and [p.name for p in known][0] == "trial-0000"
+    for population in known:
+        for number, point in zip(population.trials, population.points, strict=True):
+            whole = population.overrides | point
+            if sampler != "tpe":
+                assert whole == spaces.drawn(space, sampler, number, 0)
+            assert found._trials()[number].params == whole
+
+
 def test_a_trial_whose_crew_died_is_taken_over(folder):
     found = study(folder, trials=3)
     found.ask()
