@@ -5,6 +5,7 @@ lines.py draw it.
 """
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,7 +64,8 @@ class Study:
         if means is not None:
             return effects.main_effects(means).tolist(), "grid"
         if len(self.values) < effects.FEWEST:
-            raise Missing(f"{count(len(self.values), 'point')} are no full grid, and too few else")
+            points = count(len(self.values), "point")
+            raise Missing(f"{points}: a full grid is needed, or {effects.FEWEST} points")
         settings = self.sweep.settings
         places = np.column_stack([s.places[self.at[:, i]] for i, s in enumerate(settings)])
         try:
@@ -134,7 +136,9 @@ def heatmap(study: Study) -> Figure:
     others = [s.title for i, s in enumerate(sweep.settings) if i not in (x, y)]
     what = f"{study.mean} over runs" if study.many else study.mean.removeprefix("mean ")
     note = f"{study.title}. Colour: {what}"
-    if max(len(across.values), len(up.values)) > FEW:
+    sizes = len(across.values), len(up.values)
+    sparse = 2 * len({(p.at[x], p.at[y]) for p in sweep.points}) < math.prod(sizes)  # of a search
+    if max(sizes) > FEW or sparse and "rank" not in (across.kind, up.kind):
         note += f"; ring: the best, {study.best}."
         data = study.at[:, [y, x]], study.values, sweep.metric, sweep.lower
         return grids.scattered(across, up, *data, note + study.failed)

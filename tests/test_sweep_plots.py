@@ -236,7 +236,7 @@ def test_the_test_split_is_nowhere(tiny):
 
 def test_a_sweep_is_drawn_into_its_folder(tiny, show, tmp_path):
     said = f"{tiny / 'model.width=32'} is unfinished: left out\n"
-    left = f"{tiny}: left out: importance (7 points are no full grid, and too few else)\n"
+    left = f"{tiny}: left out: importance (7 points: a full grid is needed, or 8 points)\n"
     drawn = [name for name in SEVERAL + COSTS if name != "importance"]
     assert show(tiny) == (0, drawn, said + left)
     assert sorted(p.stem for p in tiny.glob("*.png")) == sorted(drawn)
