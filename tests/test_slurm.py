@@ -130,8 +130,18 @@ def test_slurm_refuses(slurm, tmp_path, capfd):
 
 
 @pytest.mark.slurm
-def test_tasks_of_one_job(slurm):
-    assert len(say("srun", "-n", "2", "hostname").split()) == 2
+def test_tasks_of_one_job_train_together(slurm, tmp_path, monkeypatch):
+    """Each with one device, and a run on each."""
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
+    monkeypatch.setenv("XLA_FLAGS", "")
+    words = ["--config=configs/mlp_cora.py", "--config.steps=20", "--config.seeds=2"]
+    train = [sys.executable, str(ROOT / "train.py"), *words, f"--workdir={tmp_path / 'run'}"]
+    assert "test accuracy" in say("srun", "-n", "2", "--cpus-per-task=1", *train)
+    assert read_json(tmp_path / "run/config.json")["device"].startswith("2 cpu devices")
+    assert command(*words, f"--workdir={tmp_path / 'alone'}").returncode == 0
+    runs = [read_json(tmp_path / name / "summary.json")["splits"] for name in ("run", "alone")]
+    ours, alone = (of["test"]["loss"]["values"] for of in runs)
+    assert ours == pytest.approx(alone, rel=1e-4)
 
 
 @pytest.mark.slurm
