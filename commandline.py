@@ -24,8 +24,8 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 import devices
-from configs.check import nearest
-from results.files import ENDED, flat, status
+from configs.check import flat, nearest
+from results.files import ENDED, status
 
 CONFIG = config_flags.DEFINE_config_file(
     "config", help_string="The experiment: a file in configs/."

@@ -29,6 +29,8 @@ from ml_collections import ConfigDict
 
 import commandline
 import devices
+import experiment
+import population
 from configs.check import SettingError, changed
 from results import files, outcome
 from results.live import Board, Tail
@@ -74,10 +76,6 @@ class Sweep(NamedTuple):
 
 def plan(config: ConfigDict) -> Sweep:
     """What the command line asks for. Raises ValueError or OSError for what cannot be."""
-    import experiment
-    from population import check_metrics
-    from population import plan as program
-
     if config.select.split != "validation":
         raise SettingError(f"select.split = {config.select.split!r}: a sweep selects by validation")
     if FLAGS.search and find_spec("optuna") is None:
@@ -86,10 +84,10 @@ def plan(config: ConfigDict) -> Sweep:
         raise ValueError("--retry_failed: a search tries other points instead")
     space, points = wanted(config)
     populations = spaces.populations(config, points)
-    for overrides in [population.overrides for population in populations] or [{}]:
+    for overrides in [found.overrides for found in populations] or [{}]:
         own = changed(config, overrides)
         model, task = experiment.setup(own)  # is there such a model, such data?
-    check_metrics(program(own, model, task))
+    population.check_metrics(population.plan(own, model, task))
     size = len(task.runs(range(config.seeds))["seed"])
     folder = Path(FLAGS.workdir or Path("results", commandline.config_file().stem, name(space)))
     return Sweep(config, folder, space, populations, size)
@@ -134,7 +132,7 @@ def manifest(sweep: Sweep) -> dict[str, Any]:
         "metric": sweep.config.expected.metric,
         "space": {k: str(v) if isinstance(v, spaces.Range) else v for k, v in sweep.space.items()},
         "search": {"sampler": FLAGS.search, "trials": FLAGS.trials} if FLAGS.search else None,
-        "populations": [population._asdict() for population in sweep.populations],
+        "populations": [found._asdict() for found in sweep.populations],
         "runs": sweep.size,
     }
 
@@ -198,19 +196,19 @@ def submit(sweep: Sweep) -> None:
     files.say(f"jobs {' '.join(jobs)}: scancel ends them, this command only watches")
 
 
-def words(stage: Stage, population: Population) -> list[str]:
+def words(stage: Stage, of: Population) -> list[str]:
     """What trains a population: train.py, as a person might call it."""
-    path, points = stage.folder / population.name, population.points
+    path, points = stage.folder / of.name, of.points
     command = [sys.executable, str(Path(__file__).with_name("train.py"))]
     command += [f"--config={commandline.config_file()}", f"--workdir={path}"]
-    command += [f"--config.{k}={v}" for k, v in (stage.base | population.given()).items()]
+    command += [f"--config.{k}={v}" for k, v in (stage.base | of.given()).items()]
     if len(points) > 1:
-        file = stage.folder / "points" / f"{population.name}.json"
+        file = stage.folder / "points" / f"{of.name}.json"
         file.parent.mkdir(exist_ok=True)
         files.write_json(file, points)
         command += [f"--points={file}"]
     known = files.status(path)
-    if known == "unfinished" and population.is_of(files.read_run(path)[0], stage.base):
+    if known == "unfinished" and of.is_of(files.read_run(path)[0], stage.base):
         return [*command, "--resume"]
     return command if known == "absent" else [*command, "--overwrite"]
 
@@ -222,7 +220,13 @@ def first(sweep: Sweep) -> tuple[Source, Stage]:
         study = Study(folder, config, space, FLAGS.search, FLAGS.trials, FLAGS.batch)
         stage = Stage(folder, base, size, size * FLAGS.trials, jobs([size] * FLAGS.trials))
         return study, stage
-    runs = [len(population.points) * size for population in found]
+    return listed(folder, found, base, size)
+
+
+def listed(
+    folder: Path, found: list[Population], base: dict[str, Any], size: int
+) -> tuple[Source, Stage]:
+    runs = [len(one.points) * size for one in found]
     return Listed(folder, found, base), Stage(folder, base, size, sum(runs), jobs(runs))
 
 
@@ -242,9 +246,7 @@ def again(sweep: Sweep, best: list[outcome.Part]) -> tuple[Source, Stage]:
     points = [{name: own["overrides"][name] for name in sweep.space} for own, _ in best]
     found = spaces.populations(config, points)
     folder, size = sweep.folder / outcome.CONFIRM, sweep.size // config.seeds * FLAGS.confirm_seeds
-    runs = [len(population.points) * size for population in found]
-    stage = Stage(folder, base, size, sum(runs), jobs(runs))
-    return Listed(folder, found, base), stage
+    return listed(folder, found, base, size)
 
 
 def run(sweep: Sweep, asked: list[int]) -> int:
@@ -263,9 +265,9 @@ def run(sweep: Sweep, asked: list[int]) -> int:
         failed |= failures(stage.folder, names(fresh))
     if left and FLAGS.join:
         return 0
-    about = {name: manifest(sweep)[name] for name in ("experiment", "command", "metric", "space")}
-    known = {*left, *failed}
-    rest = [name for name in names(source) if name not in known]
+    asked_for = manifest(sweep)
+    about = {name: asked_for[name] for name in ("experiment", "command", "metric", "space")}
+    rest = [name for name in names(source) if name not in {*left, *failed}]
     pruned = [name for name in rest if files.status(sweep.folder / name) == "unfinished"]
     found = outcome.outcome(about, parts, confirmed, failed, pruned, left)
     files.write_json(sweep.folder / "outcome.json", found)
@@ -273,13 +275,12 @@ def run(sweep: Sweep, asked: list[int]) -> int:
     if asked:
         files.say("the same command goes on")
         return 128 + asked[0]
-    return (
-        1 if failed or left or any(point["status"] == "failed" for point in found["points"]) else 0
-    )
+    lost = any(point["status"] == "failed" for point in found["points"])
+    return int(bool(failed or left or lost))
 
 
 def names(source: Source) -> list[str]:
-    return [population.name for population in source.populations()]
+    return [found.name for found in source.populations()]
 
 
 def main(argv: list[str]) -> None:
@@ -290,7 +291,7 @@ def main(argv: list[str]) -> None:
         sweep = plan(commandline.CONFIG.value)
         if FLAGS.dry_run:
             populations = sweep.populations or [Population("", {}, [{}], [0])] * FLAGS.trials
-            runs = [len(population.points) * sweep.size for population in populations]
+            runs = [len(found.points) * sweep.size for found in populations]
             print(forecast(sweep.config, in_words(sweep.space), populations, runs, jobs(runs)))
             return
         outcome.claim(sweep.folder, manifest(sweep))

@@ -58,7 +58,7 @@ def changed(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict:
     Raises SettingError for a name that is not there and for a value of another type.
     """
     config = copy.deepcopy(config)
-    known = leaves(config)
+    known = flat(config)
     for name, value in settings.items():
         if name not in known:
             hint = nearest(name, known)
@@ -69,13 +69,12 @@ def changed(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict:
     return config
 
 
-def leaves(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """All settings by name: {"model.heads": 8, ...}."""
-    found: dict[str, Any] = {}
-    for name, value in config.items():
-        section = isinstance(value, Mapping | ConfigDict)
-        found |= leaves(value, f"{path}{name}.") if section else {path + name: value}
-    return found
+def flat(config: Any, path: str = "") -> dict[str, Any]:
+    """{"model": {"heads": 8}} -> {"model.heads": 8}."""
+    if not isinstance(config, Mapping | ConfigDict):
+        return {path: config}
+    parts = [flat(value, f"{path}.{key}".lstrip(".")) for key, value in config.items()]
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def check_type(name: str, value: Any, kind: Any) -> None:

@@ -115,13 +115,5 @@ def number(value: Any) -> float | None:
     return float(str(np.float32(value))) if np.isfinite(value) else None
 
 
-def flat(config: Any, path: str = "") -> dict[str, Any]:
-    """{"model": {"heads": 8}} -> {"model.heads": 8}."""
-    if not isinstance(config, Mapping):
-        return {path: config}
-    parts = [flat(value, f"{path}.{key}".lstrip(".")) for key, value in config.items()]
-    return {name: value for part in parts for name, value in part.items()}
-
-
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from typing import Any
 from results import points
 from results.files import MANIFEST, Facts, read_json, read_run, write_json
 from results.points import Part
-from results.report import columns, in_words, who
+from results.report import columns, count, in_words, span, who
 
 SHOWN = 20  # points on the terminal; outcome.json has all
 CONFIRM = "confirm"  # the folder of the runs with fresh seeds
@@ -67,10 +67,9 @@ def outcome(
 ) -> dict[str, Any]:
     """outcome.json. parts, confirmed: points in order; failed: populations and why; pruned:
     those given up; left: those that have not ended."""
-    held = [part for part in confirmed or parts if part[1]["status"] != "failed"]
     chosen = None
-    if held:
-        own, came = held[0]
+    if part := points.best(confirmed or parts):
+        own, came = part
         chosen = {**_point(own, came, about), "command": own["command"]}
         chosen["test"] = came["splits"]["test"][about["metric"]]
         chosen["fresh_seeds"] = bool(confirmed)
@@ -99,13 +98,12 @@ def _point(own: Facts, came: Facts, about: Facts) -> dict[str, Any]:
 def words(found: Facts, folder: Path) -> str:
     """The end of a sweep, for its reader."""
     metric = found["metric"]
-    count = f"{len(found['points'])} point{'s' * (len(found['points']) != 1)}"
-    text = [f"{found['experiment']}: {count}, {_span(found['points'])} each"]
-    if not found["points"]:
-        text = [f"{found['experiment']}: no point has ended yet"]
-    text += _table(found["points"], metric)
+    came = "no point has ended yet"
+    if known := found["points"]:
+        came = f"{count(len(known), 'point')}, {_runs(known)} each"
+    text = [f"{found['experiment']}: {came}", *_table(known, metric)]
     if found["confirmed"]:
-        text += ["", f"the best again, on fresh seeds, {_span(found['confirmed'])} each"]
+        text += ["", f"the best again, on fresh seeds, {_runs(found['confirmed'])} each"]
         text += _table(found["confirmed"], metric)
     lost = [point for point in found["points"] if point["status"] == "failed"]
     lines = {_name(point["settings"]): "no run stayed finite" for point in lost} | found["failed"]
@@ -133,10 +131,8 @@ def words(found: Facts, folder: Path) -> str:
     return "\n".join([*text, "", *columns(lines)])
 
 
-def _span(found: Sequence[Facts]) -> str:
-    counts = {len(point["validation"]["values"]) for point in found} or {0}
-    low, high = min(counts), max(counts)
-    return f"{low} run{'s' * (low != 1)}" if low == high else f"{low} to {high} runs"
+def _runs(found: Sequence[Facts]) -> str:
+    return span([len(point["validation"]["values"]) for point in found], "run")
 
 
 def _name(settings: Facts) -> str:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from results import figures, outputs
 from results.files import FolderError, read_json, read_rows, read_run
-from results.report import numbered, verdict, who
+from results.report import count, numbered, verdict, who
 
 CONFIG = ("config.model.name", "config.select.split", "config.select.metrics", "config.expected")
 EDGES = ("source", "target", "weight")
@@ -200,7 +200,3 @@ def attention(run: Run) -> Figure:
         raise Missing(f"more than {MOST['pairs']} positions are too many to see")
     note += ", of the first test example: how much each receiver (row) hears each sender (column)."
     return outputs.maps(dict(zip(names, firsts, strict=True)), note)
-
-
-def count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -24,6 +24,7 @@ from PIL import Image
 
 from results import figures, pictures, sweep_pictures, table
 from results.files import MANIFEST, PICTURES, read_json, say, write
+from results.report import span
 from results.sweeps import NoSweep, Sweep
 
 METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # no version, no date
@@ -66,7 +67,7 @@ def of_many(paths: Sequence[Path]) -> dict[str, Figure]:
     if not kinds:
         raise ValueError("every run failed")
     lines = [line for group in kinds.values() for line in group]
-    note = f"Mean ± sample standard deviation over {span([line['n'] for line in lines])}."
+    note = f"Mean ± sample standard deviation over {span([line['n'] for line in lines], 'run')}."
     device = f" Measured on: {'; '.join(sorted({line['device'] for line in lines}))}."
     found = {}
     for cost, label, more in (
@@ -96,11 +97,6 @@ def name(line: table.Line, group: Sequence[table.Line]) -> str:
 def each(line: table.Line) -> float:
     """The seconds that one of a line's runs took, those that failed among them."""
     return line["seconds"] / (line["n"] + len(line["failed"].split(", ")) * bool(line["failed"]))
-
-
-def span(counts: Sequence[int]) -> str:
-    low, high = min(counts), max(counts)
-    return pictures.count(high, "run") if low == high else f"{low} to {high} runs"
 
 
 def main(words: Sequence[str] | None = None) -> int:

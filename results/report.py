@@ -7,12 +7,13 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
-from results.files import Facts, Row, flat, number
+from configs.check import flat
+from results.files import Facts, Row, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
 SAME = ("seed", "seeds", "save", "together")
@@ -153,6 +154,17 @@ def label(line: Facts) -> str:
 def numbered(name: str) -> list[Any]:
     """A key to sort by: Layer_2 comes before Layer_10, width=8 before width=16."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def count(number: int, what: str) -> str:
+    """ "1 run", "1,000 runs"."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def span(counts: Collection[int], what: str) -> str:
+    """ "3 runs", "2 to 3 runs"."""
+    low, high = min(counts), max(counts)
+    return count(high, what) if low == high else f"{low} to {high} {what}s"
 
 
 def final_block(summary: Facts, folder: Any) -> str:

@@ -32,6 +32,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 import devices
+from configs.check import flat
 from devices import say
 from results import files, points
 from results.files import Facts, FolderError, Row
@@ -214,7 +215,7 @@ class Folder(contextlib.ExitStack):
 
     def _show_settings(self, point: int, own: Facts, came: Facts) -> None:
         """TensorBoard's HParams: a point's settings, and what it came to in validation."""
-        known = files.flat({name: own["config"][name] for name in ("task", "model", "optimizer")})
+        known = flat({name: own["config"][name] for name in ("task", "model", "optimizer")})
         plain = {k: v if isinstance(v, int | float | str) else str(v) for k, v in known.items()}
         found = {
             f"best/{metric}": of["mean"]
@@ -257,7 +258,7 @@ def _same_run(path: Path, about: Facts) -> tuple[dict[str, Any], dict[str, Any]]
     if not old:
         raise ValueError(f"--resume: there is no run in {path}")
     known = ({**it["config"], "data": it["data"], "--points": it["points"]} for it in (old, about))
-    was, now = map(files.flat, known)
+    was, now = map(flat, known)
     reached = max((row["step"] for row in files.read_rows(path)), default=0)
     if about["config"]["steps"] < reached:
         raise ValueError(f"--resume: steps = {about['config']['steps']}, but the run has {reached}")

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from results import effects, grids, lines
-from results.pictures import Missing, count
-from results.report import in_words
+from results.pictures import Missing
+from results.report import count, in_words, span
 from results.sweeps import FEW, Setting, Sweep, in_short
 
 MOST = {"lines": 8, "named": 6, "axes": 8}
@@ -29,9 +29,8 @@ class Study:
         self.values = np.array([p.mean for p in sweep.points])  # [P]
         self.scores = -self.values if sweep.lower else self.values
         sizes = sorted({len(p.runs) for p in sweep.points})
-        runs = count(sizes[0], "run") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} runs"
         self.many = sizes[-1] > 1
-        self.title = f"{sweep.title}: {count(len(sweep.points), 'point')} of {runs}"
+        self.title = f"{sweep.title}: {count(len(sweep.points), 'point')} of {span(sizes, 'run')}"
         self.mean = f"mean validation {sweep.metric.replace('_', ' ')}"
         best, metric = sweep.best, sweep.metric
         self.best = f"{sweep.name(best.at)}: {in_words(metric, best.mean, best.std)}"

@@ -105,9 +105,7 @@ class Crew:
         """Takes note of what other crews have reached."""
         for population in self._source.populations():
             name = population.name
-            if failures(self._folder, [name]) or self._source.settled(population):
-                self._settled.add(name)
-            elif status(self._folder / name) == "unfinished":
+            if not self._over(population) and status(self._folder / name) == "unfinished":
                 self.elsewhere.add(name)
                 self.reached[name] = self._tails.setdefault(name, self._tail(population)).read()
 
@@ -143,10 +141,7 @@ class Crew:
             name = population.name
             if not self._free:
                 return
-            if name in self.running or name in self._settled:
-                continue
-            if failures(self._folder, [name]) or self._source.settled(population):
-                self._settled.add(name)
+            if name in self.running or self._over(population):
                 continue
             if not (claim := self._claim(name)):
                 self.elsewhere.add(name)
@@ -159,6 +154,14 @@ class Crew:
                 self.running[name] = Running(population, claim, child, cpus)
         if self._free and self._source.ask():
             self._start()
+
+    def _over(self, population: Population) -> bool:
+        """Whether it has ended or failed, which it does once."""
+        name = population.name
+        if name not in self._settled:
+            if failures(self._folder, [name]) or self._source.settled(population):
+                self._settled.add(name)
+        return name in self._settled
 
     def _claim(self, name: str) -> FileLock | None:
         """The right to train a population, unless somebody has it, or still holds its folder."""

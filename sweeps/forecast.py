@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 import experiment
 from configs.check import changed
 from population import trace
-from results.report import columns
+from results.report import columns, count
 from sweeps.space import Population
 
 IMPORTS = 2.0  # seconds that a process takes before it can do anything
@@ -29,16 +29,18 @@ def forecast(
     if not found[0].name:  # of a search, whose trials are all alike as far as is known
         picked = picked[:1]
     start, step = np.mean([measured(config, population) for population in picked], axis=0)
-    seconds = sum(start + step * config.steps * count for count in runs) / jobs
+    seconds = sum(start + step * config.steps * n for n in runs) / jobs
     words = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     lines = {
-        population.name: f"{many(len(population.points), 'point')}, {many(count, 'run')}"
-        for population, count in zip(found, runs, strict=True)
+        population.name: f"{count(len(population.points), 'point')}, {count(n, 'run')}"
+        for population, n in zip(found, runs, strict=True)
         if population.name
     }
     points = sum(len(population.points) for population in found)
-    total = f"{many(points, 'point')}, {many(len(found), 'population')}, {many(sum(runs), 'run')}"
-    how = f"at most {words}, {jobs} at once, judged by {many(len(picked), 'population')}"
+    total = (
+        f"{count(points, 'point')}, {count(len(found), 'population')}, {count(sum(runs), 'run')}"
+    )
+    how = f"at most {words}, {jobs} at once, judged by {count(len(picked), 'population')}"
     text = ["space", *columns(space), *(["", "populations", *columns(lines)] if lines else [])]
     return "\n".join([*text, "", *columns({"in all": total, "time": how})])
 
@@ -54,7 +56,3 @@ def measured(config: ConfigDict, of: Population) -> tuple[float, float]:
     state, _ = jax.block_until_ready(advance(program.task, state))
     steps = max(int(state.step) - reached, 1) * len(program.runs["seed"])
     return ready - began + IMPORTS, (time.monotonic() - ready) / steps
-
-
-def many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"

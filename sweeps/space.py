@@ -21,7 +21,9 @@ from ml_collections import ConfigDict
 from scipy.stats import qmc
 
 import configs
-from configs.check import SettingError, changed, check, leaves, nearest
+import optimizer
+from commandline import slugged
+from configs.check import SettingError, changed, check, flat, nearest
 
 Point = dict[str, Any]
 Space = dict[str, "list[Any] | Range"]
@@ -103,7 +105,7 @@ def of_points(points: Sequence[Point]) -> Space:
 
 def values(name: str, text: Any, config: ConfigDict) -> "list[Any] | Range":
     """A setting's values, from words or as Python has them, of the setting's type."""
-    known = leaves(config)
+    known = flat(config)
     if name not in known:
         raise SettingError(f"{name}: the config has no such setting; {nearest(name, known)}")
     if re.match(APART, name):
@@ -167,7 +169,8 @@ def checked(wanted: Sequence[Mapping[str, Any]], config: ConfigDict) -> list[Poi
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in point.items()}
         own = changed(config, plain)
         check(own)
-        found.append({name: leaves(own)[name] for name in names})  # what one says, all say
+        known = flat(own)
+        found.append({name: known[name] for name in names})  # what one says, all say
     if len({json.dumps(point, sort_keys=True) for point in found}) < len(found):
         raise SettingError("the sweep has one point twice")
     return found
@@ -184,9 +187,6 @@ def corners(space: Space) -> list[Point]:
 
 def populations(config: ConfigDict, wanted: Sequence[Point]) -> list[Population]:
     """The points, by what needs a program of its own."""
-    import optimizer  # here, since it imports JAX
-    from commandline import slugged
-
     traced, groups = optimizer.traced(config), dict[str, Population]()
     seen, names = Counter[str](), set[str]()
     for number, point in enumerate(wanted):

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +20,7 @@ import models
 import population
 from results.files import read_json, read_rows, status
 from results.run import Folder
+from sweeps.launch import free_port
 
 ROOT = Path(__file__).parents[1]
 # One run, whose batch of four examples is shared out to all devices. A process sends itself the
@@ -69,9 +69,7 @@ def train(tmp_path_factory):
     file.write_text(CONFIG)
 
     def command(path, *words, count=2, signals=("0 0", "0 0")):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{free.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         started = []
         with contextlib.ExitStack() as ended:
             for index in range(count):
