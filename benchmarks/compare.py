@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,32 +41,24 @@ On {machine}; {versions}.
 
 
 class Cost(NamedTuple):
-    """What one process took."""
+    """What one side took."""
 
     value: float  # in the workload's unit
     memory: float  # MiB at most
     versions: Mapping[str, str]
 
 
-Side = Callable[[Path], Cost]  # runs a process, which may keep compiled programs in a folder
+Side = Callable[[Path], Cost]  # runs processes, which may keep compiled programs in a folder
 Value = Callable[[Mapping[str, Any]], float]
 
 
-def lineage(value: Value | None, *words: str) -> Side:
-    """Ours: train.py in a folder of its own; `value` of its summary, or else its seconds in all."""
+def ours(script: str, *words: str, value: Value | None = None) -> Side:
+    """A script of ours, in a folder of its own; `value` of its summary, or else all its seconds."""
 
     def run(cache: Path) -> Cost:
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "train.py", *words, f"--workdir={folder}/run"]
-            kept = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache)}
-            began = time.monotonic()
-            subprocess.run(command, cwd=HOME.parent, env=kept, check=True, capture_output=True)
-            seconds = time.monotonic() - began
-            files = [Path(folder, "run", name) for name in ("summary.json", "config.json")]
-            summary, about = (json.loads(file.read_text("utf-8")) for file in files)
-        versions = {name: about["versions"][name] for name in ("python", "jax", "flax")}
-        took = value(summary) if value else seconds
-        return Cost(took, summary["peak_memory"] / 2**20, versions)
+            command = [sys.executable, script, *words, f"--workdir={folder}/run"]
+            return cost(Path(folder), lambda: call(command, cache), value)
 
     return run
 
@@ -75,12 +67,30 @@ def peer(value: Value, *words: str) -> Side:
     """A peer's script; `value` of the JSON line that it prints."""
 
     def run(cache: Path) -> Cost:
-        command = [PEER, *words]
-        done = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True)
-        found = json.loads(done.stdout)
+        found = json.loads(call([PEER, *words], cache))
         return Cost(value(found), found["peak_memory"] / 2**20, found["versions"])
 
     return run
+
+
+def call(command: Sequence[str], cache: Path) -> str:
+    """What a process prints, which may keep compiled programs in a folder."""
+    kept = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache)}
+    home = HOME.parent
+    done = subprocess.run(command, cwd=home, env=kept, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def cost(folder: Path, work: Callable[[], Any], value: Value | None = None) -> Cost:
+    """What work took that leaves runs in a folder, and the most that one of its processes held."""
+    began = time.monotonic()
+    work()
+    seconds = time.monotonic() - began
+    summaries = [json.loads(file.read_text("utf-8")) for file in folder.rglob("summary.json")]
+    about = json.loads(next(folder.rglob("config.json")).read_text("utf-8"))
+    versions = {name: about["versions"][name] for name in ("python", "jax", "flax")}
+    took = value(*summaries) if value else seconds
+    return Cost(took, max(one["peak_memory"] for one in summaries) / 2**20, versions)
 
 
 def compare(

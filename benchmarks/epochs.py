@@ -1,6 +1,6 @@
 """An epoch of training on Cora, ours beside both peers."""
 
-from benchmarks.compare import compare, lineage, peer
+from benchmarks.compare import compare, ours, peer
 
 EPOCHS = 300
 # What a peer's script does: nothing is validated, the last weights are tested.
@@ -10,11 +10,11 @@ PLAIN = ("seeds=1", "evaluate=0", "patience=0", "select.keep=last", "every=50", 
 def epochs(model: str, notes: str, *settings: str) -> None:
     """Measures an epoch of "gat" or "gcn", as configs/{model}_cora.py has it but for `settings`."""
     words = [f"--config.{setting}" for setting in (*PLAIN, *settings)]
-    ours = lambda summary: 1000 * summary["seconds"]["train"] / EPOCHS
+    own = lambda summary: 1000 * summary["seconds"]["train"] / EPOCHS
     theirs = lambda found: 1000 * found["epoch"]
-    script = "peer_cora.py", model, f"--epochs={EPOCHS}"
+    script = "benchmarks/peer_cora.py", model, f"--epochs={EPOCHS}"
     sides = {
-        "ours": lineage(ours, f"--config=configs/{model}_cora.py", *words),
+        "ours": ours("train.py", f"--config=configs/{model}_cora.py", *words, value=own),
         "PyTorch Geometric": peer(theirs, *script),
         "tuned torch": peer(theirs, *script, "--sparse"),
     }

@@ -2,16 +2,13 @@
 
 import itertools
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.compare import HOME, PEER, Cost, Side, compare
+from benchmarks.compare import PEER, Cost, Side, call, compare, cost, ours
 from commandline import cpus
 from sweeps.launch import pinned, shares
 
@@ -27,17 +24,6 @@ its own. Ours is `sweep.py`; *bare* are the same commands of `train.py`, two at 
 core, and nothing around them. Programs are found in a cache."""
 
 
-def sweep(*words: str) -> Side:
-    """The whole command of a sweep."""
-
-    def run(cache: Path) -> Cost:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "sweep.py", *words, f"--workdir={folder}/sweep"]
-            return timed(lambda: call(command, cache), Path(folder))
-
-    return run
-
-
 def apart(commands: Sequence[Sequence[str]]) -> Side:
     """The same runs by train.py: a process each, as many at a time as there are cores."""
 
@@ -47,7 +33,7 @@ def apart(commands: Sequence[Sequence[str]]) -> Side:
                 [sys.executable, "train.py", *words, f"--workdir={folder}/{i}"]
                 for i, words in enumerate(commands)
             ]
-            return timed(lambda: at_once(words, cache), Path(folder))
+            return cost(Path(folder), lambda: at_once(words, cache))
 
     return run
 
@@ -57,21 +43,13 @@ def peers(count: int, scale: float) -> Side:
 
     def run(cache: Path) -> Cost:
         each = count // cpus()
-        command = [PEER, str(HOME / "peer_cora.py"), "gcn", "--epochs=200", f"--runs={each}"]
+        command = [PEER, "benchmarks/peer_cora.py", "gcn", "--epochs=200", f"--runs={each}"]
         found = [json.loads(text) for text in at_once([command] * cpus(), cache)]
         seconds = max(each * one["seconds"] for one in found)
         memory = max(one["peak_memory"] for one in found) / 2**20
         return Cost(scale * seconds, memory, found[0]["versions"])
 
     return run
-
-
-def call(command: Sequence[str], cache: Path) -> str:
-    kept = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache)}
-    done = subprocess.run(
-        command, cwd=HOME.parent, env=kept, check=True, capture_output=True, text=True
-    )
-    return done.stdout
 
 
 def at_once(commands: Sequence[Sequence[str]], cache: Path) -> list[str]:
@@ -91,17 +69,6 @@ def at_once(commands: Sequence[Sequence[str]], cache: Path) -> list[str]:
         return list(pool.map(one, commands))
 
 
-def timed(work, folder: Path) -> Cost:
-    """What all took, and the most that one process held."""
-    began = time.monotonic()
-    work()
-    seconds = time.monotonic() - began
-    summaries = [json.loads(path.read_text()) for path in folder.rglob("summary.json")]
-    about = json.loads(next(folder.rglob("config.json")).read_text())
-    versions = {name: about["versions"][name] for name in ("python", "jax", "flax")}
-    return Cost(seconds, max(one["peak_memory"] for one in summaries) / 2**20, versions)
-
-
 def grid() -> None:
     config = "--config=configs/gcn_cora.py"
     alone = [
@@ -115,7 +82,7 @@ def grid() -> None:
     ]
     rates = f"--set=optimizer.learning_rate={','.join(RATES)}"
     sides = {
-        "ours": sweep(config, f"--config.seeds={SEEDS}", rates),
+        "ours": ours("sweep.py", config, f"--config.seeds={SEEDS}", rates),
         "fresh processes": apart(alone),
         "PyTorch Geometric": peers(8, len(RATES) * SEEDS / 8),
     }
@@ -126,7 +93,7 @@ def overhead() -> None:
     config = ["--config=configs/mlp_cora.py", "--config.seeds=1", "--config.steps=10"]
     widths = range(1, POPULATIONS + 1)
     sides = {
-        "ours": sweep(*config, f"--set=model.width={','.join(map(str, widths))}"),
+        "ours": ours("sweep.py", *config, f"--set=model.width={','.join(map(str, widths))}"),
         "bare": apart([[*config, f"--config.model.width={width}"] for width in widths]),
     }
     compare("sweep_overhead", "s", OVERHEAD, sides)
