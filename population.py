@@ -94,8 +94,14 @@ def trace(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> 
 
 def check_metrics(program: Program) -> None:
     """Raises SettingError for a metric that the task lacks."""
-    tested = jax.eval_shape(program.test, program.task, program.shapes)
-    known, config = tested["splits"]["validation"]["metrics"], program.config
+    config, model = program.config, program.model
+
+    def validation(task, state):
+        one = one_run(state, 0)
+        return experiment.evaluate(model, task, one.run, one.params, one.vars, "validation")[:2]
+
+    scores, measures = jax.eval_shape(validation, program.task, program.shapes)
+    known = scores | measures
     wanted = [("select.metrics", name) for name in config.select.metrics]
     for setting, name in [*wanted, ("expected.metric", config.expected.metric)]:
         if name not in known:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
-from scipy.stats import qmc
 
 import configs
 import optimizer
@@ -213,6 +212,8 @@ def drawn(space: Space, sampler: str, number: int, seed: int) -> Point:
     if sampler == "random":
         uniform = np.random.default_rng((seed, number)).random(len(space))
     else:
+        from scipy.stats import qmc  # here: it takes most of a second, and few sweeps need it
+
         uniform = qmc.Halton(len(space), rng=seed).fast_forward(number).random()[0]
     point: Point = {}
     for u, (name, found) in zip(uniform.tolist(), space.items(), strict=True):
