@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from configs import lower_is_better
+from configs.check import nearest
 from results import compare, outcome, points, report
 from results.compare import Line
 from results.files import FolderError, json_lines, parse, read_run, say, status, write
@@ -74,6 +75,7 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
         "--baseline", metavar="NAME", help="a system or an experiment to compare to"
     )
     parser.add_argument("--test", choices=compare.TESTS, default="bootstrap", help="of its p-value")
+    parser.add_argument("--columns", default="", metavar="NAME,NAME", help="only these; not of CSV")
     asked = parser.parse_args(words)
     try:
         lines = read(asked.paths, asked.record) if asked.paths else recorded(home)
@@ -81,6 +83,7 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
             publish(lines, home)
         if asked.baseline is not None:
             lines = compare.against(lines, asked.baseline, asked.test)
+        text = tables(lines, asked.format == "latex", list(filter(None, asked.columns.split(","))))
     except (OSError, ValueError) as e:
         say(f"error: {' '.join(str(e).split())}")
         return 2
@@ -91,7 +94,7 @@ def main(words: Sequence[str] | None = None, home: Path = Path(__file__).parent)
         rows = [[line[column] for column in head] for line in lines]
         csv.writer(sys.stdout, lineterminator="\n").writerows([head, *rows])
     else:
-        print(tables(lines, asked.format == "latex"))
+        print(text)
     return 0
 
 
@@ -236,15 +239,16 @@ def cells(line: Line, group: Sequence[Line] = ()) -> dict[str, str]:
     }
 
 
-def tables(lines: Iterable[Line], latex: bool = False) -> str:
-    """Markdown, or LaTeX for booktabs: one for each data set, split and metric, its best bold."""
+def tables(lines: Iterable[Line], latex: bool = False, only: Sequence[str] = ()) -> str:
+    """Markdown, or LaTeX for booktabs: one for each data set, split and metric, its best bold.
+    `only` these columns, in this order; ValueError if there is no such."""
     texts, found = [], defaultdict(list)
     for line in sorted(lines, key=lambda line: report.numbered(label(line))):
         found[compare.kind(line)].append(line)
     for (task, split, metric), group in sorted(found.items()):
         title = f"{task}, {split} split: {metric}, mean ± sample standard deviation"
         note = compare.note(group) if "compared" in group[0] else ""
-        head, *body = columns(group, latex)
+        head, *body = columns(group, latex, only)
         if latex:
             top, *rest = (" & ".join(row) + r" \\" for row in (head, *body))
             texts += [f"% {title}; needs booktabs", *([f"% {note}"] if note else [])]
@@ -257,21 +261,23 @@ def tables(lines: Iterable[Line], latex: bool = False) -> str:
     return "\n".join(texts)
 
 
-def columns(group: Sequence[Line], latex: bool) -> list[list[str]]:
+def columns(group: Sequence[Line], latex: bool, only: Sequence[str]) -> list[list[str]]:
     """A table's head and rows, columns that are empty left out."""
     escapes, bold = (LATEX, r"\textbf{%s}") if latex else (MARKDOWN, "**%s**")
     best, rows = leaders(group), []
+    part = "validation" if group[0]["metric"].startswith("validation") else "test"
     for line in group:
         # Code or a config may have changed between two of one name.
         alike = [other for other in group if label(other) == label(line)]
         row = cells(line, group) | {"date": line["date"] if len(alike) > 1 else ""}
         row = {name.translate(escapes): cell.translate(escapes) for name, cell in row.items()}
         row["test"] = (bold if shown(line) in best else "%s") % row["test"]
-        rows.append(row)
-    head = [column for column in rows[0] if any(row[column] for row in rows)]
-    part = "validation" if group[0]["metric"].startswith("validation") else "test"
-    names = [part if column == "test" else column for column in head]
-    return [names, *([row[column] for column in head] for row in rows)]
+        rows.append({part if name == "test" else name: cell for name, cell in row.items()})
+    for name in only:
+        if name not in rows[0]:
+            raise ValueError(f"--columns: there is no {name!r}; {nearest(name, rows[0])}")
+    head = [name for name in only or rows[0] if any(row[name] for row in rows)]
+    return [head, *([row[name] for name in head] for row in rows)]
 
 
 def shown(line: Line) -> str:

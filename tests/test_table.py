@@ -124,6 +124,15 @@ def test_a_run_that_stands_twice_counts_once_as_in_the_newer_folder(tmp_path, sh
     assert (row["test"], row["n"], row["seconds"]) == ("82.0 ± 1.6 %", "4", "3.8")
 
 
+def test_columns_can_be_chosen(tmp_path, show):
+    folder(tmp_path / "run", [0.80, 0.82, 0.84])
+    _, out, _ = show(tmp_path, "--columns=n,test", "--format=latex")
+    assert "\nn & test \\\\\n" in out and "\n3 & 82.0 $\\pm$ 2.0 \\% \\\\\n" in out
+    code, out, err = show(tmp_path, "--columns=tset")
+    assert (code, out) == (2, "")
+    assert err == "error: --columns: there is no 'tset'; did you mean 'test'?\n"
+
+
 def test_a_changed_configuration_is_another_row(tmp_path, show, home):  # SELECT-7
     folder(tmp_path / "a", [0.80, 0.82, 0.84])
     folder(tmp_path / "b", [0.70, 0.74], overrides={"steps": 100})
