@@ -36,7 +36,7 @@ features sparse, dropout drawn for the 49,216 entries that are not zero, which i
 two. Neither uses torch.compile, nor do their first ten epochs count; of ours all count. Compiling
 is not in an epoch's time: ours takes some seconds once, and is found in a cache after that.
 
-On {machine}; {versions}.
+Versions: {versions}.
 """
 
 
@@ -170,8 +170,7 @@ def page(lines: list[dict[str, Any]]) -> str:
     """benchmarks/README.md."""
     known = {name: version for line in lines for name, version in line["versions"].items()}
     versions = ", ".join(f"{name} {version}" for name, version in sorted(known.items()))
-    head = dict(rounds=lines[0]["rounds"], machine=lines[0]["machine"], versions=versions)
-    text = [PAGE.format(**head)]
+    text = [PAGE.format(rounds=ROUNDS, versions=versions)]
     for line in sorted(lines, key=lambda line: line["workload"]):
         text += [f"## {line['workload']}\n", line["notes"] + "\n"]
         text += [
@@ -184,7 +183,7 @@ def page(lines: list[dict[str, Any]]) -> str:
             text += [f"| {name} | {' | '.join(map(cell, cells))} |"]
         text += [
             f"\nOurs takes {line['memory_when_compiling']:.0f} MiB in a run that compiles. "
-            f"The load before was {line['load_before']}.\n"
+            f"On {line['machine']}; the load before was {line['load_before']}.\n"
         ]
     return "\n".join(text)
 
