@@ -285,9 +285,9 @@ def load(folder: str | Path, index: int | None = None) -> tuple[nn.Module, dict,
         raise ValueError(f"run {index} of {folder}: expected 0 to {summary['n'] - 1}")
     if failed_at := summary["runs"][index]["failed_at"]:
         raise ValueError(f"run {index} of {folder} failed at step {failed_at}")
+    own = population.one_run(jax.device_get(state), index)
     # On one device, which calls model and task without being told where things are.
-    task, state = jax.tree.map(jnp.asarray, jax.device_get((program.task, state)))
-    own = population.one_run(state, index)
+    task, own = jax.tree.map(jnp.asarray, (jax.device_get(program.task), own))
     params, vars = final(program.config, own)
     run = {name: int(number) for name, number in own.run.items()}
     return program.model, {"params": params, **vars}, task, run

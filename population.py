@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from ml_collections import ConfigDict
@@ -58,6 +59,8 @@ class Program(NamedTuple):
     start: Any  # (task) -> State
     advance: Any  # (task, State) -> (State, what is measured); the state is donated
     test: Any  # (task, State) -> see `test`
+    step: Any  # (task, State of one run) -> see experiment.step
+    look: Any  # (task, State, index of a run) -> see experiment.look
 
 
 def check(config: ConfigDict, points: Points) -> tuple[dict[str, Any], ...]:
@@ -126,10 +129,13 @@ def plan(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> P
     jit = functools.partial(jax.jit, compiler_options=options)
     begin = jit(first, out_shardings=places)
     shapes = begin.eval_shape(task)
-    # What is measured lies on every device, so that every process can read it.
+    # What is measured and seen lies on every device, so that every process can read it.
     advancing = jit(advance_all, donate_argnums=1, out_shardings=(places, places.step))
     tested = jit(map_runs(test, config, model, mesh), out_shardings=places.step)
-    return Program(config, model, task, points, runs, shapes, begin, advancing, tested)
+    step = jax.jit(functools.partial(experiment.step, config, model))
+    look = jax.jit(functools.partial(look_at, config, model), out_shardings=places.step)
+    programs = begin, advancing, tested, step, look
+    return Program(config, model, task, points, runs, shapes, *programs)
 
 
 def everyone(
@@ -250,9 +256,14 @@ def map_runs(f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh) 
     return mapped
 
 
-def one_run(state: State, index: int) -> State:
+def one_run(state: State, index: Array | int) -> State:
     """The state of a single run of the population."""
     return State(state.step, *jax.tree.map(lambda a: a[index], tuple(state[1:])))
+
+
+def look_at(config: ConfigDict, model: Any, task: Any, state: State, index: Array) -> Any:
+    """What the model of one run sows."""
+    return experiment.look(config, model, task, one_run(state, index))
 
 
 def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
@@ -272,9 +283,7 @@ def seen(program: Program, state: State, index: int) -> dict[str, np.ndarray]:
             return leaf.edges() if isinstance(leaf.graph, Sparse) else leaf.weights
         return leaf
 
-    everywhere = program.shapes.step.sharding  # for every process to read
-    look = functools.partial(experiment.look, program.config, program.model)
-    found = jax.jit(look, out_shardings=everywhere)(program.task, one_run(state, index))
+    found = program.look(program.task, state, index)
     found = jax.tree.map(plain, found, is_leaf=lambda leaf: isinstance(leaf, Matrix))
     return {name: np.asarray(a) for name, a in optimizer.by_path(found).items()}
 
@@ -283,8 +292,7 @@ def describe(program: Program) -> dict[str, Any]:
     """Parameters, a batch, the operations of a step of one run, as XLA counts them."""
     one = jax.eval_shape(lambda state: one_run(state, 0), program.shapes)
     batch = jax.eval_shape(program.task.batch, one.run, one.step)._asdict()
-    step = jax.jit(functools.partial(experiment.step, program.config, program.model))
-    cost = step.lower(program.task, one).cost_analysis() or {}
+    cost = program.step.lower(program.task, one).cost_analysis() or {}
     return {
         "parameters": sum(a.size for a in jax.tree.leaves(one.params)),
         "shapes": {name: a.shape for name, a in optimizer.by_path(one.params).items()},

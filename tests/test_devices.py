@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_train import Compiled, about
+from test_train import Lowered, about
 from toy import Points, config, timeless
 
 import devices
@@ -39,7 +39,7 @@ def program(count, runs, together):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "device_count", lambda: count)
         traced = population.trace(cfg, Mixed(2), task)
-    return traced._replace(advance=Compiled(traced.advance.compile()))
+    return traced._replace(advance=Lowered(traced.advance))
 
 
 def trained(path, count, runs, together=0, resume=False, until=20):

@@ -18,7 +18,22 @@ from data.task import Batch, Mean, balanced_accuracy, classify
 
 def start(cfg, model, task=None, seed=0):
     hyper = {k: jnp.float32(v) for k, v in optimizer.hyper(cfg.optimizer).items()}
-    return experiment.init(cfg, model, task or Points.make(), {"seed": jnp.int32(seed)}, hyper)
+    init = functools.partial(experiment.init, cfg, model, task or Points.make())
+    return jax.jit(init)({"seed": jnp.int32(seed)}, hyper)
+
+
+def stepping(cfg, model, task):
+    """experiment.step of a state: compiled, since op by op it takes ten times as long."""
+    return jax.jit(functools.partial(experiment.step, cfg, model, task))
+
+
+def outputs(model, task, state, split="test"):
+    return evaluated(model, task, state, split)[2]
+
+
+def evaluated(model, task, state, split):
+    evaluate = functools.partial(experiment.evaluate, model, split=split)
+    return jax.jit(evaluate)(task, state.run, state.params, state.vars)
 
 
 # ---- Losses and means
@@ -76,7 +91,7 @@ def test_accumulation_weighs_tokens():  # LOSS-2
         select=dict(keep="last"),
     )
     state = start(cfg, Scale(), Totals())
-    state, scores = experiment.step(cfg, Scale(), Totals(), state)
+    state, scores = stepping(cfg, Scale(), Totals())(state)
     np.testing.assert_allclose(scores["loss"].value, 1.75)
     np.testing.assert_allclose(state.params["scale"], 1 - 1.75)  # the gradient of all four tokens
 
@@ -86,11 +101,10 @@ def test_each_example_is_scored_once(size):  # LOSS-4, LOSS-5
     cfg, model = config(), Net(2)
     task = Points.make(10, 4).replace(size=size)
     state = start(cfg, model, Points.make(10, 4))
-    args = (state.run, state.params, state.vars, "validation")
-    scores, _, outputs = experiment.evaluate(model, task, *args)
+    scores, _, found = evaluated(model, task, state, "validation")
     assert scores["accuracy"].weight == 10
     whole = model.apply({"params": state.params}, task.x[1])
-    rows = outputs.reshape(-1, 2)[:10]
+    rows = found.reshape(-1, 2)[:10]
     np.testing.assert_allclose(rows, whole, atol=1e-6)  # in the order of the input
     expected = classify(whole, task.y[1], jnp.ones(10, bool))
     np.testing.assert_allclose(scores["loss"].value, expected["loss"].value, rtol=1e-5)
@@ -113,10 +127,10 @@ def test_step_is_the_textbook_update():
         return own + 0.3 * 0.5 * (params["Dense_1"]["kernel"] ** 2).sum()
 
     rule = optax.adam(0.1)
-    value, gradient = jax.value_and_grad(loss)(state.params)
-    updates, _ = rule.update(gradient, rule.init(state.params))
+    value, gradient = jax.jit(jax.value_and_grad(loss))(state.params)
+    updates, _ = jax.jit(rule.update)(gradient, rule.init(state.params))
     expected = optax.apply_updates(state.params, updates)
-    new, scores = experiment.step(cfg, model, task, state)
+    new, scores = stepping(cfg, model, task)(state)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), new.params, expected)
     np.testing.assert_allclose(scores["objective"].value, value, rtol=1e-5)
     assert scores["loss"].value < value  # the data's alone
@@ -126,8 +140,8 @@ def test_sown_losses_join_the_objective():
     cfg = config()
     plain, penalised = Net(2), Net(2, penalty=10.0)
     state = start(cfg, plain)
-    _, without = experiment.step(cfg, plain, Points.make(), state)
-    _, with_it = experiment.step(cfg, penalised, Points.make(), state)
+    _, without = stepping(cfg, plain, Points.make())(state)
+    _, with_it = stepping(cfg, penalised, Points.make())(state)
     np.testing.assert_allclose(without["loss"].value, with_it["loss"].value, rtol=1e-6)
     assert with_it["objective"].value > without["objective"].value + 0.1
 
@@ -135,10 +149,10 @@ def test_sown_losses_join_the_objective():
 def test_not_finite_freezes_the_run():  # NUMERIC-4
     cfg = config(optimizer=dict(name="sgd", learning_rate=1e38))
     model, task = Net(2), Points.make()
-    state, states = start(cfg, model, task), []
+    state, step, states = start(cfg, model, task), stepping(cfg, model, task), []
     for _ in range(6):
         states.append(state)
-        state, _ = experiment.step(cfg, model, task, state)
+        state, _ = step(state)
     failed = int(state.best.failed_at)
     assert 0 < failed <= 6 and not state.live
     before = states[failed - 1]  # the last finite state, kept for good
@@ -148,28 +162,26 @@ def test_not_finite_freezes_the_run():  # NUMERIC-4
 
 def test_evaluation_changes_no_statistics():  # EVAL-1, EVAL-2
     cfg, model, task = config(), Net(2, dropout=0.5, normed=True), Points.make()
-    state = start(cfg, model, task)
+    state, step = start(cfg, model, task), stepping(cfg, model, task)
     for _ in range(3):
-        state, _ = experiment.step(cfg, model, task, state)
-    args = (state.run, state.params, state.vars, "test")
-    first, again = (experiment.evaluate(model, task, *args)[2] for _ in range(2))
+        state, _ = step(state)
+    first, again = (outputs(model, task, state) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert float(jnp.abs(state.vars["batch_stats"]["BatchNorm_0"]["mean"]).sum()) > 0
-    alone = experiment.evaluate(model, task.replace(size=1), *args)[2].reshape(-1, 2)[:10]
+    alone = outputs(model, task.replace(size=1), state).reshape(-1, 2)[:10]
     np.testing.assert_allclose(first.reshape(-1, 2)[:10], alone, atol=1e-6)
 
 
 def test_carried_memory_starts_from_zero_and_moves():
     cfg, model, task = config(), Net(2, remembers=True), Points.make()
-    state = start(cfg, model, task)
+    state, step = start(cfg, model, task), stepping(cfg, model, task)
     assert state.vars["carry"]["count"] == 0
     for count in (1, 2, 3):
-        state, _ = experiment.step(cfg, model, task, state)
+        state, _ = step(state)
         assert state.vars["carry"]["count"] == count
-    outputs = experiment.evaluate(model, task, state.run, state.params, state.vars, "test")[2]
     fresh = {"params": state.params, "carry": {"count": jnp.float32(1)}}  # the second batch's
     second, _ = model.apply(fresh, task.split("test", state.run).inputs[0][1], mutable=["carry"])
-    np.testing.assert_allclose(outputs[1], second, atol=1e-6)
+    np.testing.assert_allclose(outputs(model, task, state)[1], second, atol=1e-6)
 
 
 # ---- Selection
@@ -178,13 +190,13 @@ def test_carried_memory_starts_from_zero_and_moves():
 def drive(sequence, **changes):
     """Validations with given metrics: [{"accuracy": 0.5}, ...] -> the state after each."""
     cfg = config(evaluate=1, every=1, **changes)
-    state = start(cfg, Net(2))
+    state, select = start(cfg, Net(2)), jax.jit(functools.partial(experiment.select, cfg))
     for number, metrics in enumerate(sequence, 1):
         params = jax.tree.map(lambda p, n=number: jnp.full_like(p, n), state.params)
         state = state._replace(step=jnp.int32(number))
         if state.live:
             state = state._replace(params=params)
-        state = experiment.select(cfg, state, {k: jnp.float32(v) for k, v in metrics.items()})
+        state = select(state, {k: jnp.float32(v) for k, v in metrics.items()})
     return state
 
 
@@ -255,7 +267,7 @@ def test_schedules():  # NUMERIC-2, NUMERIC-3, RESUME-2
 def test_clip_bounds_the_update():
     cfg = config(optimizer=dict(name="sgd", learning_rate=1.0, clip=1e-3))
     state = start(cfg, Net(2))
-    new, _ = experiment.step(cfg, Net(2), Points.make(), state)
+    new, _ = stepping(cfg, Net(2), Points.make())(state)
     moved = optax.tree.norm(jax.tree.map(jnp.subtract, new.params, state.params))
     np.testing.assert_allclose(moved, 1e-3, rtol=1e-3)
 

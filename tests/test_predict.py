@@ -116,7 +116,7 @@ def test_a_notebook(own):
     for index in (None, 2):
         model, variables, task, run = experiment.load(str(own[0]), index)
         batch = jax.tree.map(lambda a: a[0], task.split("test", run))
-        logits = model.apply(variables, *batch.inputs)
+        logits = jax.jit(model.apply)(variables, *batch.inputs)
         for name, mean in task.score(logits, batch).items():
             np.testing.assert_allclose(mean.value, logged[name]["values"][run["seed"]], rtol=1e-6)
         if index is not None:

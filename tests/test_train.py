@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,24 +32,26 @@ def about(cfg):
             "code": ""}  # fmt: skip
 
 
-class Compiled(NamedTuple):
-    """A lowered program that is compiled once for all tests."""
+class Lowered:
+    """A lowered program that is compiled once for all tests, if one needs it."""
 
-    program: Any
-
-    def compile(self):
-        return self.program
+    def __init__(self, program):
+        self.compile = functools.cache(program.compile)
 
 
 def traced(cfg, model=None, poison=(-1, -1)):
-    return _traced(cfg.to_json(), model or Net(2, dropout=0.5, normed=True), poison)
+    """A program, the same for configs and tasks that differ in nothing that is compiled."""
+    alike = config(**cfg.to_dict() | {"save": 60.0})
+    program = _traced(alike.to_json(), model or Net(2, dropout=0.5, normed=True))
+    task = jax.device_put(Points.make(poison=poison), program.shapes.step.sharding)
+    return program._replace(config=cfg, task=task)
 
 
 @functools.cache
-def _traced(text, model, poison):
+def _traced(text, model):
     cfg = experiment.saved_config({"config": json.loads(text)})
-    program = population.trace(cfg, model, Points.make(poison=poison))
-    return program._replace(advance=Compiled(program.advance.compile()))
+    program = population.trace(cfg, model, Points.make())
+    return program._replace(advance=Lowered(program.advance))
 
 
 def trained(cfg, path, model=None, poison=(-1, -1), stop_after=None, resume=False):
@@ -87,7 +88,7 @@ def test_runs_do_not_depend_on_their_neighbours(tmp_path):  # SEED-2
     assert len(set(first.values())) == 4
 
 
-@pytest.mark.parametrize("together", [1, 2, 4])
+@pytest.mark.parametrize("together", [0, 2, 4])
 def test_vmap_devices_and_slices_agree(tmp_path, together):
     """Four runs on four devices, or (three of them) on three devices, or vmapped on one."""
     cfg = config(seeds=4, together=together)
@@ -109,16 +110,21 @@ def test_vmap_devices_and_slices_agree(tmp_path, together):
 
 
 def test_a_failed_run_is_named_and_harms_nobody(tmp_path):  # NUMERIC-4, SELECT-8
-    cfg = config(seeds=3)
+    cfg = config(seeds=4)
     whole = trained(cfg, tmp_path / "whole")
     rows = trained(cfg, tmp_path / "run", poison=(1, 6))
     assert [r for r in rows if r["seed"] != 1] == [r for r in whole if r["seed"] != 1]
     assert max(r["step"] for r in rows if r["seed"] == 1) == 7
     summary = read_json(tmp_path / "run/summary.json")
-    assert [run["failed_at"] for run in summary["runs"]] == [0, 7, 0]
-    assert [run["status"] for run in summary["runs"]] == ["finished", "failed", "finished"]
+    assert [run["failed_at"] for run in summary["runs"]] == [0, 7, 0, 0]
+    assert [run["status"] for run in summary["runs"]] == [
+        "finished",
+        "failed",
+        "finished",
+        "finished",
+    ]
     accuracy = summary["splits"]["test"]["accuracy"]
-    assert accuracy["n"] == 2 and accuracy["values"][1] is None
+    assert accuracy["n"] == 3 and accuracy["values"][1] is None
     assert "seed 1 at step 7" in report.final_block(summary, "here")
     state = final_state(cfg, tmp_path / "run")
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params))
@@ -191,10 +197,10 @@ def test_resume_is_exact(tmp_path, stops):  # RESUME-1, RESUME-3, RESUME-5
 
 
 def test_patience_is_resumed(tmp_path):  # RESUME-4
-    cfg = config(steps=40, evaluate=4, every=4, patience=3, optimizer=dict(learning_rate=1e-30))
-    trained(cfg, tmp_path / "run", Net(2), stop_after=3)  # the best and two misses
+    cfg = config(steps=40, evaluate=4, every=4, patience=2, optimizer=dict(learning_rate=1e-30))
+    trained(cfg, tmp_path / "run", Net(2), stop_after=2)  # the best and a miss
     trained(cfg, tmp_path / "run", Net(2), resume=True)
-    assert read_json(tmp_path / "run/summary.json")["runs"][0]["stopped_at"] == 16
+    assert read_json(tmp_path / "run/summary.json")["runs"][0]["stopped_at"] == 12
 
 
 def test_rows_past_the_checkpoint_are_cut(tmp_path):
@@ -288,7 +294,7 @@ def test_another_models_state_is_refused(tmp_path):
     trained(cfg, path, Net(2))
     before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
     with pytest.raises(ValueError, match="run: the state saved is of another model or optimizer"):
-        trained(config(steps=40), path, Net(2, normed=True), resume=True)
+        trained(config(steps=40), path, resume=True)
     after = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
     assert after == before and status(path) == "finished"
 

@@ -18,7 +18,7 @@ class Points:
     x: Array  # [3, n, D]: train, validation, test
     y: Array  # [3, n]
     size: int = struct.field(pytree_node=False)
-    poison: tuple[int, int] = struct.field(pytree_node=False, default=(-1, -1))  # seed, step
+    poison: tuple[int, int] = (-1, -1)  # seed, step
     examples: int = struct.field(pytree_node=False, default=1)  # size, if batches are divided
 
     @classmethod
