@@ -229,7 +229,7 @@ def test_validation_chooses_and_only_the_chosen_is_tested(folder):  # SWEEP-6
     assert found["chosen"]["settings"] == {"optimizer.learning_rate": 0.2}
     assert found["chosen"]["test"]["mean"] == 0.6
     text = outcome.words(found, folder)
-    assert "test accuracy        60.0 ± 0.0 %" in text and "99" not in text
+    assert "test accuracy        60.0 ± 0.0 %" in text and "99.0" not in text
 
 
 def test_what_was_killed_is_started_again(folder):
