@@ -31,7 +31,7 @@ lint: $(VENV)/.ready-test
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 
-# Three quarters of an hour on two cores, during which nothing else should run. The peers have an
+# An hour and a half on two cores, during which nothing else should run. The peers have an
 # environment of their own.
 bench: $(VENV)/.ready .venv-peers/.ready
 	for name in gat_cora gcn_cora seeds_cora sweep; do $(python) -m benchmarks.$$name || exit 1; done

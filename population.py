@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from ml_collections import ConfigDict
@@ -133,7 +132,8 @@ def plan(config: ConfigDict, model: Any, task: Any, points: Points = ALIKE) -> P
     advancing = jit(advance_all, donate_argnums=1, out_shardings=(places, places.step))
     tested = jit(map_runs(test, config, model, mesh), out_shardings=places.step)
     step = jax.jit(functools.partial(experiment.step, config, model))
-    look = jax.jit(functools.partial(look_at, config, model), out_shardings=places.step)
+    look = lambda task, state, i: experiment.look(config, model, task, one_run(state, i))
+    look = jax.jit(look, out_shardings=places.step)
     programs = begin, advancing, tested, step, look
     return Program(config, model, task, points, runs, shapes, *programs)
 
@@ -256,14 +256,9 @@ def map_runs(f: Callable[..., Any], config: ConfigDict, model: Any, mesh: Mesh) 
     return mapped
 
 
-def one_run(state: State, index: Array | int) -> State:
+def one_run(state: State, index: Any) -> State:
     """The state of a single run of the population."""
     return State(state.step, *jax.tree.map(lambda a: a[index], tuple(state[1:])))
-
-
-def look_at(config: ConfigDict, model: Any, task: Any, state: State, index: Array) -> Any:
-    """What the model of one run sows."""
-    return experiment.look(config, model, task, one_run(state, index))
 
 
 def best_run(config: ConfigDict, summary: dict[str, Any]) -> int:
