@@ -24,6 +24,7 @@ from configs import lower_is_better
 from configs.check import SettingError, check_type, nearest
 from data.task import Batch, Mean, Task
 from models.dropout import counter_key
+from models.network import Unfit
 
 Scores = dict[str, Mean]
 
@@ -72,20 +73,25 @@ def setup(config: ConfigDict) -> tuple[nn.Module, Task]:
 def build(namespace: Any, spec: Mapping[str, Any], section: str, **known: Any) -> Any:
     """namespace.NAME(**fields): how a section of the config becomes a task or a model.
 
-    `known` is what the data tells the model, given to it where it has such a field.
+    `known` is what the data tells the model, given to it where it has such a field. A field with a
+    name of its own, such as the encoder of an auto-encoder, is built likewise.
     """
     names = [name for name, value in vars(namespace).items() if callable(value)]
-    if spec["name"] not in names:
-        raise SettingError(f"{section}.name = {spec['name']!r}: {nearest(spec['name'], names)}")
-    make = getattr(namespace, spec["name"])
+    name = str(spec.get("name"))
+    if name not in names:
+        raise SettingError(f"{section}.name = {name!r}: {nearest(name, names)}")
+    make = getattr(namespace, name)
     takes = inspect.signature(make).parameters
     fields = {key: value for key, value in spec.items() if key != "name"}
     free = [key for key in takes if key not in {"parent", "name", *known}]
     for key, value in fields.items():
         if key not in free:
             hint = nearest(key, free)
-            raise SettingError(f"{section}.{key} is no field of {spec['name']}: {hint}")
-        check_type(f"{section}.{key}", value, takes[key].annotation)
+            raise SettingError(f"{section}.{key} is no field of {name}: {hint}")
+        if isinstance(value, Mapping | ConfigDict):
+            fields[key] = build(namespace, value, f"{section}.{key}")
+        else:
+            check_type(f"{section}.{key}", value, takes[key].annotation)
     return make(**fields, **{key: value for key, value in known.items() if key in takes})
 
 
@@ -106,7 +112,10 @@ def init(config: ConfigDict, model: nn.Module, task: Task, run: dict, hyper: dic
     key, _ = jax.random.split(jax.random.key(run["seed"]))
     inputs = task.batch(run, jnp.int32(0)).inputs
     check_inputs(model, inputs)
-    variables = dict(model.init({"params": key, "dropout": key}, *inputs, train=False))
+    try:
+        variables = dict(model.init({"params": key, "dropout": key}, *inputs, train=False))
+    except Unfit as e:
+        raise SettingError(str(e)) from None
     params = variables.pop("params")
     vars = {k: v for k, v in variables.items() if k not in ("intermediates", "losses")}
     if "carry" in vars:  # initialising has run the model once: memory starts from zero

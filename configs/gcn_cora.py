@@ -14,7 +14,7 @@ def get_config():
     return base(
         task=dict(name="Citation", dataset="cora", split="public", splits=10),
         model=dict(name="GCN", width=16, depth=2, dropout=0.5),
-        optimizer=dict(name="adam", learning_rate=1e-2, l2=5e-4, l2_on="kernel_0"),
+        optimizer=dict(name="adam", learning_rate=1e-2, l2=5e-4, l2_on="layer_0"),
         select=dict(metrics=("loss",), keep="last"),
         expected=dict(value=0.815, low=0.809, high=0.821, source="Kipf & Welling 2017, table 2"),
         steps=200,

@@ -24,7 +24,7 @@ def get_config():
             standardize=True,
         ),
         model=dict(name="GCN", width=16, depth=2, dropout=0.5),
-        optimizer=dict(name="adam", learning_rate=1e-2, l2=5e-4, l2_on="kernel_0"),
+        optimizer=dict(name="adam", learning_rate=1e-2, l2=5e-4, l2_on="layer_0"),
         select=dict(metrics=("loss",), keep="best"),
         steps=1000,
         evaluate=1,

@@ -15,6 +15,7 @@ from jax import Array
 
 from models.dropout import Dropout
 from models.graph import Graph, Matrix
+from models.network import Network
 
 # A weight matrix per head: Glorot's fans are those of one head, as if each were a layer.
 per_head = nn.initializers.variance_scaling(
@@ -23,7 +24,8 @@ per_head = nn.initializers.variance_scaling(
 
 
 class GATLayer(nn.Module):
-    """x [N, F] or a sparse Matrix [N, F] -> [N, heads, width]."""
+    """x [N, F] or a sparse Matrix [N, F] -> [N, heads * width], heads side by side; or `average`d,
+    [N, width]."""
 
     width: int
     heads: int
@@ -31,9 +33,12 @@ class GATLayer(nn.Module):
     attention_dropout: float = 0.0
     value_dropout: float = 0.0
     slope: float = 0.2
+    average: bool = False
 
     @nn.compact
-    def __call__(self, x: Array | Matrix, graph: Graph, train: bool = False) -> Array:
+    def __call__(
+        self, x: Array | Matrix, graph: Graph, edges: Array | None = None, train: bool = False
+    ) -> Array:
         kernel = self.param("kernel", per_head, (x.shape[-1], self.heads, self.width))
         h = project(Dropout(self.dropout)(spread(x, self.heads), train), kernel)  # [N, H, D]
         scores = graph.pair(jnp.add, self.half("receive", h), self.half("send", h))  # [E, H]
@@ -41,7 +46,8 @@ class GATLayer(nn.Module):
         self.sow("intermediates", "attention", Matrix(graph, weights))
         weights = Dropout(self.attention_dropout)(weights, train)
         mixed = graph.mix(weights, Dropout(self.value_dropout)(h, train))
-        return mixed + self.param("bias", nn.initializers.zeros, (self.heads, self.width))
+        mixed = mixed + self.param("bias", nn.initializers.zeros, (self.heads, self.width))
+        return mixed.mean(1) if self.average else jax.lax.collapse(mixed, 1)
 
     def half(self, side: str, h: Array) -> Array:
         """a.h + b per head, one of the score's two halves: [N, H, D] -> [N, H]."""
@@ -50,37 +56,33 @@ class GATLayer(nn.Module):
         return jnp.einsum("nhd,dho->nh", h, kernel) + bias
 
 
-class GAT(nn.Module):
-    """Node classifier: x [N, F] or a sparse Matrix, and the graph -> logits [N, out].
+class GAT(Network):
+    """A network of GAT layers, see `Network`; every node hears itself too. `width` is a head's."""
 
-    Every node hears itself too. `residual` adds a (projected) skip to all layers but the first.
-    """
-
-    out: int
     width: int = 8
     heads: int = 8
     out_heads: int = 1
-    depth: int = 2
-    dropout: float = 0.0
     attention_dropout: float = 0.0
     value_dropout: float = 0.0
     slope: float = 0.2
-    residual: bool = False
 
-    @nn.compact
-    def __call__(self, x: Array | Matrix, graph: Graph, train: bool = False) -> Array:
-        graph = graph.with_self_loops()
+    activation = staticmethod(nn.elu)
+
+    @property
+    def size(self) -> int:
+        return self.heads * self.width
+
+    def layer(self, width: int, last: bool, name: str) -> GATLayer:
         rates = self.dropout, self.attention_dropout, self.value_dropout
-        shapes = [(self.width, self.heads)] * (self.depth - 1) + [(self.out, self.out_heads)]
-        for layer, (width, heads) in enumerate(shapes):
-            if layer > 0:
-                x = jax.lax.collapse(nn.elu(x), 1)  # [N, H * D]
-                self.sow("intermediates", "features", x)
-            h = GATLayer(width, heads, *rates, self.slope)(x, graph, train)
-            if self.residual and layer > 0:
-                h = h + nn.DenseGeneral((heads, width), name=f"skip_{layer}")(x)
-            x = h  # [N, H, D]
-        return x.mean(1)
+        heads = self.out_heads if last else self.heads
+        return GATLayer(width, heads, *rates, self.slope, average=last, name=name)
+
+    def heard(self, graph: Graph, edges: Array | None) -> tuple[Graph, Array | None]:
+        graph, edges = super().heard(graph, edges)
+        return graph.with_self_loops(), edges
+
+    def drop(self, x: Array | Matrix, train: bool) -> Array | Matrix:
+        return x  # each head drops by itself
 
 
 def spread(x: Array | Matrix, heads: int) -> Array | Matrix:

@@ -10,34 +10,34 @@ and the input of every layer is dropped, sparse features included.
 import flax.linen as nn
 from jax import Array
 
-from models.dropout import Dropout
 from models.graph import Graph, Matrix, symmetric
+from models.layers import Linear
+from models.network import Network, Unfit
 
 
-class GCN(nn.Module):
-    """Node classifier: x [N, F] or a sparse Matrix, the graph, its edges' weights [E, 1], if they
-    have any -> logits [N, out]."""
+class GCNLayer(nn.Module):
+    """x [N, F] or a sparse Matrix, edges [E, 1] the weights to mix with -> [N, width]."""
 
-    out: int
-    width: int = 16
-    depth: int = 2
-    dropout: float = 0.0
+    width: int
 
     @nn.compact
-    def __call__(
-        self, x: Array | Matrix, graph: Graph, weights: Array | None = None, train: bool = False
-    ) -> Array:
-        if weights is None:
+    def __call__(self, x: Array | Matrix, graph: Graph, edges: Array, train: bool = False) -> Array:
+        return Matrix(graph, edges) @ Linear(self.width, bias=False, name="linear")(x)
+
+
+class GCN(Network):
+    """A network of GCN layers, see `Network`; edges may carry weights [E, 1]."""
+
+    width: int = 16
+
+    def layer(self, width: int, last: bool, name: str) -> GCNLayer:
+        return GCNLayer(width, name=name)
+
+    def heard(self, graph: Graph, edges: Array | None) -> tuple[Graph, Array]:
+        if edges is None:
             graph = graph.with_self_loops()
-        else:
-            looped = Matrix(graph, weights).with_self_loops()
-            graph, weights = looped.graph, looped.weights
-        neighbours = Matrix(graph, symmetric(graph, weights))
-        for layer, width in enumerate([self.width] * (self.depth - 1) + [self.out]):
-            if layer > 0:
-                x = nn.relu(x)
-                self.sow("intermediates", "features", x)
-            shape = x.shape[-1], width
-            kernel = self.param(f"kernel_{layer}", nn.initializers.glorot_uniform(), shape)
-            x = neighbours @ (Dropout(self.dropout)(x, train) @ kernel)
-        return x
+            return graph, symmetric(graph)
+        if edges.shape[-1] != 1:
+            raise Unfit(f"model GCN takes a weight of each edge, not {edges.shape[-1]} numbers")
+        looped = Matrix(graph, edges).with_self_loops()
+        return looped.graph, symmetric(looped.graph, looped.weights)

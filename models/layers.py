@@ -4,7 +4,43 @@ import flax.linen as nn
 from jax import Array
 
 from models.dropout import Dropout
-from models.graph import Graph
+from models.graph import Graph, Matrix
+
+glorot = nn.initializers.glorot_uniform()
+
+
+class Linear(nn.Module):
+    """x W + b: x [..., F] or a sparse Matrix [N, F] -> [..., width]."""
+
+    width: int
+    bias: bool = True
+
+    @nn.compact
+    def __call__(self, x: Array | Matrix) -> Array:
+        x = x @ self.param("kernel", glorot, (x.shape[-1], self.width))
+        return x + self.param("bias", nn.initializers.zeros, (self.width,)) if self.bias else x
+
+
+class Norm(nn.Module):
+    """Normalisation of x [..., F] by kind: "batch" (Ioffe & Szegedy 2015), whose statistics are
+    those of rows whose mask [...] is true; "layer" (Ba et al. 2016); or "none".
+
+    As in most papers' code, running statistics move by a tenth in a step.
+    """
+
+    kind: str
+
+    def __post_init__(self):
+        if self.kind not in ("none", "batch", "layer"):
+            raise ValueError(f"norm = {self.kind!r}: expected 'none', 'batch' or 'layer'")
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, x: Array, mask: Array | None, train: bool) -> Array:
+        if self.kind == "batch":
+            mask = None if mask is None else mask[..., None]
+            return nn.BatchNorm(use_running_average=not train, momentum=0.9)(x, mask=mask)
+        return nn.LayerNorm()(x) if self.kind == "layer" else x
 
 
 class Block(nn.Module):

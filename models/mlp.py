@@ -1,32 +1,33 @@
-"""Multi-layer perceptron: the baseline that reads a node's own features and ignores the graph."""
+"""Multi-layer perceptron: the baseline that reads a node's own features and ignores the graph.
+
+That of Kipf & Welling 2017 is a GCN without neighbours, here with biases, which their code leaves
+out. Pooled, it is that of Errica et al. 2020 (arXiv:1912.09893), to whom a graph is a bag of nodes.
+"""
 
 import flax.linen as nn
 from jax import Array
 
-from models.dropout import Dropout
 from models.graph import Graph, Matrix
+from models.layers import Linear
+from models.network import Network
 
 
-class MLP(nn.Module):
-    """Node classifier: x [N, F] or a sparse Matrix -> logits [N, out].
+class MLPLayer(nn.Module):
+    """x W + b, of every node by itself: x [N, F] or a sparse Matrix -> [N, width]."""
 
-    The baseline of Kipf & Welling 2017: a GCN without neighbours, here with biases, which their
-    code leaves out. A graph is taken and ignored, so that all node classifiers are called alike.
-    """
-
-    out: int
-    width: int = 16
-    depth: int = 2
-    dropout: float = 0.0
+    width: int
 
     @nn.compact
-    def __call__(self, x: Array | Matrix, graph: Graph | None = None, train: bool = False) -> Array:
-        for layer, width in enumerate([self.width] * (self.depth - 1) + [self.out]):
-            if layer > 0:
-                x = nn.relu(x)
-                self.sow("intermediates", "features", x)
-            shape = x.shape[-1], width
-            kernel = self.param(f"kernel_{layer}", nn.initializers.glorot_uniform(), shape)
-            x = Dropout(self.dropout)(x, train) @ kernel
-            x = x + self.param(f"bias_{layer}", nn.initializers.zeros, (width,))
-        return x
+    def __call__(
+        self, x: Array | Matrix, graph: Graph | None, edges: Array | None, train: bool = False
+    ) -> Array:
+        return Linear(self.width, name="linear")(x)
+
+
+class MLP(Network):
+    """A network of nodes that hear nobody; see `Network`."""
+
+    width: int = 16
+
+    def layer(self, width: int, last: bool, name: str) -> MLPLayer:
+        return MLPLayer(width, name=name)

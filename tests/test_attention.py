@@ -216,7 +216,7 @@ def test_gat_s_score_is_additive_with_one_feature(kind):
             for side in ("receive", "send")
         )
         weights = graph.softmax(additive(graph, q, k, jnp.ones((HEADS, 1)), leaky))
-        return graph.mix(weights, h) + p["bias"], weights
+        return (graph.mix(weights, h) + p["bias"]).reshape(NODES, -1), weights
 
     layer = lambda params, x: forward_and_weights(model, params, x, graph)
     same(layer, additively, params, x)

@@ -59,7 +59,10 @@ SHORT = ("--config.steps=20", "--config.seeds=2")
         ([GCN, "--config.task.dataset=coraa"], "expected citeseer or cora"),
         ([GCN, "--config.task.split=odd"], "expected 'public' or 'random'"),
         ([GCN, "--config.optimizer.name=adamm"], "did you mean 'adam'"),
-        ([GCN, "--config.optimizer.l2_on=embedding"], "matches none of kernel_0, kernel_1"),
+        (
+            [GCN, "--config.optimizer.l2_on=embedding"],
+            "matches none of layer_0/linear/kernel, ",
+        ),
         ([GCN, "--config.select.metrics=acuracy"], "did you mean 'accuracy'"),
         ([GCN, "--resume", "--overwrite"], "--resume and --overwrite"),  # CONFIG-6
         ([GCN, "--resume"], "there is no run in"),
