@@ -55,7 +55,7 @@ claims: $(VENV)/.ready
 
 # Keeps the pins that still fit; `make lock ARGS=--upgrade` takes the newest. The one target that needs uv.
 lock:
-	uv pip compile --quiet setup.cfg --extra test --extra sweep --extra slurm --universal --python-version 3.11 --no-annotate \
+	uv pip compile --quiet setup.cfg --extra test --extra molecules --extra sweep --extra slurm --universal --python-version 3.11 --no-annotate \
 	  --custom-compile-command "make lock" --output-file constraints.txt $(ARGS)
 
 clean:

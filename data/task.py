@@ -76,6 +76,27 @@ def classify(logits: Array, targets: Array, mask: Array) -> dict[str, Mean]:
     return {"loss": Mean(total, weight), "accuracy": Mean(right.sum(dtype=jnp.float32), weight)}
 
 
+def multilabel(logits: Array, targets: Array, mask: Array) -> dict[str, Mean]:
+    """Of yes-or-no questions, each by itself: cross-entropy in nats and accuracy. All [...], the
+    targets 0 or 1."""
+    targets, logits = jnp.where(mask, targets, 0), logits.astype(jnp.float32)
+    loss = jnp.where(mask, optax.sigmoid_binary_cross_entropy(logits, targets), 0)
+    right, weight = mask & ((logits > 0) == (targets > 0)), mask.sum(dtype=jnp.float32)
+    return {
+        "loss": Mean(loss.sum(), weight),
+        "accuracy": Mean(right.sum(dtype=jnp.float32), weight),
+    }
+
+
+def regress(outputs: Array, targets: Array, mask: Array) -> dict[str, Mean]:
+    """Squared and absolute error of numbers. All [...]."""
+    gap, weight = jnp.where(mask, outputs - targets, 0), mask.sum(dtype=jnp.float32)
+    return {
+        "loss": Mean(jnp.square(gap).sum(), weight),
+        "absolute_error": Mean(jnp.abs(gap).sum(), weight),
+    }
+
+
 def balanced_accuracy(logits: Array, targets: Array, mask: Array) -> Array:
     """The mean over classes of the accuracy on that class; classes without targets do not count."""
     classes = jnp.where(mask, targets, -1)[..., None] == jnp.arange(logits.shape[-1])  # [..., C]
