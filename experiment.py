@@ -263,6 +263,9 @@ def tested(config: ConfigDict) -> str:
     """Which these are, in words."""
     if config.select.keep == "last":
         return "at the last step"
+    if config.select.keep == "common":
+        split, metric = config.select.split, config.select.metrics[0]
+        return f"on {split}, at the one step of all runs where the mean {metric} is best"
     ways = {m: "lowest" if lower_is_better(m) else "highest" for m in config.select.metrics}
     return "at the " + " and ".join(f"{way} {config.select.split} {m}" for m, way in ways.items())
 

@@ -21,13 +21,20 @@ from configs.check import SettingError, nearest
 # Fields of the config's section that are ours; the rest are the arguments of optax's.
 OURS = ("name", "learning_rate", "schedule", "warmup", "drops", "clip", "accumulate", "l2", "l2_on")
 
+
+def drops(n: Array, spec: ConfigDict) -> Array:
+    """How many drops of the rate lie before update n."""
+    return sum((jnp.float32(n > drop) for drop in spec.drops), start=jnp.float32(0))
+
+
 # The rate's shape at update n of `steps`, before the warm-up; what exceeds 1 is taken as 1.
 SHAPES = {
     "constant": lambda n, steps, spec: 1.0,
     "linear": lambda n, steps, spec: 1 - (n - 1) / steps,
     "cosine": lambda n, steps, spec: (1 + jnp.cos(jnp.pi * (n - 1) / steps)) / 2,
     "rsqrt": lambda n, steps, spec: jnp.sqrt(max(spec.warmup, 1) / n),
-    "stairs": lambda n, steps, spec: 0.1 ** sum(jnp.float32(n > drop) for drop in spec.drops),
+    "stairs": lambda n, steps, spec: 0.1 ** drops(n, spec),
+    "halves": lambda n, steps, spec: 0.5 ** drops(n, spec),
 }
 
 

@@ -71,14 +71,15 @@ def fit(
 
 
 def conclude(
-    program: Program, state: State, about: Mapping[str, Any], cost: Mapping[str, Any]
+    program: Program, state: State, about: Mapping[str, Any], cost: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The summary of a trained population, and the arrays that plots are made from."""
+    """The summary of a population trained in this folder, and the arrays for its plots."""
     found = jax.device_get(program.test(program.task, state))
     known = population.describe(program)
     facts = {name: known[name] for name in ("parameters", "flops_per_step")}
     facts |= {"tested": experiment.tested(program.config), **cost}
-    summary = report.summarize(about, program.runs, found["ends"], found["splits"], facts)
+    rows = files.read_rows(path)
+    summary = report.summarize(about, program.runs, found["ends"], found["splits"], facts, rows)
     index = population.best_run(program.config, summary)
     return summary, {"best": index, **found["arrays"], **population.seen(program, state, index)}
 
@@ -120,7 +121,7 @@ def train(config: ConfigDict) -> int:
             devices.say(f"saved; go on with: {again}")
             return 128 + number
         cost = {"seconds": seconds, "peak_memory": report.peak_memory()}
-        summary, outputs = conclude(program, state, folder.about, cost)
+        summary, outputs = conclude(program, state, folder.about, cost, path)
         folder.finish(summary, outputs)
     return ended(folder.about, summary, path)
 
@@ -130,7 +131,7 @@ def evaluate(path: Path) -> int:
     with commandline.complaints(ValueError, OSError):
         about, summary, program, state = population.finished(path)
     cost = {name: summary[name] for name in ("seconds", "peak_memory")}
-    return ended(about, conclude(program, state, about, cost)[0], path)
+    return ended(about, conclude(program, state, about, cost, path)[0], path)
 
 
 def ended(about: Mapping[str, Any], summary: Mapping[str, Any], path: Path) -> int:

@@ -19,9 +19,9 @@ def base(**changes: Any) -> ml_collections.ConfigDict:
             optimizer=dict(
                 name="adam",
                 learning_rate=1e-3,
-                schedule="constant",  # or "linear", "cosine", "rsqrt", "stairs": a shape in [0, 1]
+                schedule="constant",  # or a shape in [0, 1]: "linear", "cosine", "rsqrt", ...
                 warmup=0,  # steps of linear rise to it
-                drops=(),  # "stairs": after these steps the rate is ten times smaller
+                drops=(),  # steps after which "stairs" divide the rate by ten, "halves" by two
                 clip=0.0,  # the gradient's global norm; 0: unclipped
                 accumulate=1,  # batches to one update, weighted by what they score
                 l2=0.0,  # times half the squared norm, in the loss
@@ -30,7 +30,8 @@ def base(**changes: Any) -> ml_collections.ConfigDict:
             select=dict(
                 split="validation",
                 metrics=("loss",),
-                keep="best",  # test the weights of the best validation, or the "last" ones
+                keep="best",  # test the weights of the best validation, or the "last" ones; or
+                # report the validation at one "common" step, the best for the mean of all runs
                 ties=False,  # whether equalling the best is an improvement
             ),
             expected=dict(  # the published number, and the range that ours must meet

@@ -32,7 +32,7 @@ RULES: dict[str, Rule] = {
     "drops": (lambda v: all(type(s) is int and 0 < s < LIMIT for s in v), "a tuple of steps"),
     "metrics": (lambda v: v and all(type(m) is str for m in v), "a tuple of names"),
     "select.split": (lambda v: v in ("validation", "test"), "'validation' or 'test'"),
-    "keep": (lambda v: v in ("best", "last"), "'best' or 'last'"),
+    "keep": (lambda v: v in ("best", "last", "common"), "'best', 'last' or 'common'"),
 }
 
 
@@ -44,6 +44,10 @@ def check(config: ConfigDict) -> None:
     for name, value in {"patience": config.patience, "select.keep": config.select.keep}.items():
         if value not in (0, "last") and not config.evaluate:
             raise SettingError(f"{name} = {value!r} needs validations, but evaluate = 0")
+    if config.select.keep == "common":  # chosen among the rows, when all runs have ended
+        for name, fits in {"patience": 0, "every": config.evaluate}.items():
+            if config[name] != fits:
+                raise SettingError(f"{name} = {config[name]}: select.keep = 'common' needs {fits}")
     part = "evaluate" if config.evaluate else "every"
     for name in ("steps", "every"):
         if config[name] % config[part]:

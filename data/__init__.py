@@ -2,3 +2,4 @@
 
 from data.citation import Citation as Citation
 from data.own_graph import OwnGraph as OwnGraph
+from data.tu import TUDataset as TUDataset

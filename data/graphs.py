@@ -4,7 +4,7 @@ A batch is one big graph in which they lie side by side, in as many places for n
 as nearly every batch needs: whatever the graphs' sizes, a step is compiled once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -14,7 +14,7 @@ import numpy as np
 from flax import struct
 from jax import Array
 
-from data import metrics
+from data import answers, metrics
 from data.example import Example
 from data.nodes import PARTS
 from data.order import epochs
@@ -40,6 +40,8 @@ class Facts:
     places: int  # for nodes in it
     links: int  # places for edges
     flips: int  # so many of the last features have an arbitrary sign
+    ids: Sequence[str]  # [G]
+    another: Callable[[str], "Graphs"] | None  # reads other graphs
 
 
 @struct.dataclass
@@ -109,6 +111,37 @@ class Graphs:
         ranks = jax.vmap(metrics.spearman)(*columns)
         return {f"rank_correlation_{name}": ranks[i] for i, name in enumerate(self.facts.names)}
 
+    def read(self, path: str | None, run: Run) -> tuple[Any, Batch]:
+        """All that is asked about the graphs in a file, or about these; errors in one line."""
+        facts = self.facts
+        if path is not None:
+            if facts.another is None:
+                raise ValueError(f"the task on {self.about['dataset']} reads no other graphs")
+            other = facts.another(path)
+            return other._read([""] * len(other.facts.ids))
+        splits = [""] * len(facts.ids)
+        for part in PARTS:  # of those that overlap, the test is what counts
+            ids = np.asarray(self.batches[part][run.get(facts.number, 0)])
+            for i in ids[ids >= 0]:
+                splits[i] = part
+        return self._read(splits)
+
+    def _read(self, splits: Sequence[str]) -> tuple[Any, Batch]:
+        facts, nodes, links = self.facts, np.asarray(self.nodes), np.asarray(self.links)
+        sizes = np.stack([np.diff(nodes), np.diff(links)], 1)
+        chosen = pack(np.arange(len(sizes)), sizes, facts)  # [S, B]
+        batches = jax.vmap(lambda ids: self._batch(ids, None))(jnp.asarray(chosen))
+        ends = np.split(np.asarray(self.edges), links[1:-1])
+        ends = [own - start for own, start in zip(ends, nodes, strict=False)]
+        room = facts.places, facts.links
+        words = answers.walk(facts.level, facts.ids, splits, chosen, sizes, room, ends)
+        return answers.known(words, batches, every=facts.level == "graph"), batches
+
+    def write(self, known: answers.Known, outputs: Array) -> Iterable[Sequence[str]]:
+        """A table, its head first: what the outputs say, beside the target."""
+        facts = self.facts
+        return answers.rows(facts.kind, facts.level, facts.names, known, outputs)
+
     def _batch(self, ids: Array, signs: Array | None) -> Batch:
         """These graphs side by side, ids [B], -1 for none. Those behind the last that fits, about
         once in `DRAWS` batches of training, are left out."""
@@ -157,12 +190,13 @@ def lay(start: Array, size: Array, places: int) -> tuple[Array, Array, Array]:
 def graphs(
     examples: Sequence[Example], partitions: Sequence[Mapping[str, np.ndarray]], names, *,
     kind: Kind = "classify", level: Level = "graph", batch_size: int = 32, number: str = "fold",
-    flips: int = 0, about: Mapping[str, Any] | None = None,
+    flips: int = 0, about: Mapping[str, Any] | None = None, ids=None, another=None,
 ) -> Graphs:  # fmt: skip
     """The task of many graphs; ValueError names the first thing that is wrong with them.
 
     partitions: of each run of a population, the examples in each of PARTS, which may overlap where
-    a protocol has it so. names: of the classes, or of the columns of the targets.
+    a protocol has it so. names: of the classes, or of the columns of the targets. ids: the graphs'
+    names, by default their numbers.
     """
     assert kind in get_args(Kind) and level in get_args(Level)
     for i, example in enumerate(examples):
@@ -186,9 +220,9 @@ def graphs(
     carries = None
     if examples[0].carries is not None:
         carries = np.concatenate([example.carries for example in examples]).astype(np.float32)
-    facts = Facts(
-        about or {}, names, kind, level, number, batch_size, int(places), int(links), flips
-    )
+    ids = [str(i) for i in range(len(examples))] if ids is None else ids
+    shape = batch_size, int(places), int(links)
+    facts = Facts(about or {}, names, kind, level, number, *shape, flips, ids, another)
     packed = {part: [pack(p[part], sizes, facts) for p in partitions] for part in PARTS}
     return jax.tree.map(
         jnp.asarray,

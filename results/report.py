@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from configs.check import flat
+from results import common
 from results.files import Facts, Row, number
 
 # Settings that change how many runs there are or how they are computed, not what they are.
@@ -21,14 +22,23 @@ SAME = ("seed", "seeds", "save", "together")
 OUTCOME = ("status", "best_step", "stopped_at", "failed_at", "hyper")
 
 
-def summarize(about: Facts, ids: Facts, ends: Facts, splits: Facts, facts: Facts) -> dict[str, Any]:
+def summarize(
+    about: Facts, ids: Facts, ends: Facts, splits: Facts, facts: Facts, rows: Sequence[Row] = ()
+) -> dict[str, Any]:
     """The summary of a population: its runs and, for every split, metrics over those that held.
 
     ids: the runs' numbers [R]; ends: best_step, stopped_at, failed_at [R]; splits: each examples
-    [R] and metrics {name: [R]}; facts: tested, parameters, flops_per_step, peak_memory, seconds.
+    [R] and metrics {name: [R]}; facts: tested, parameters, flops_per_step, peak_memory, seconds;
+    rows: all that were recorded, to choose the step from that is common to all runs.
     """
     config, failed = about["config"], np.asarray(ends["failed_at"])
     hypers = per_run(about["points"], len(failed))
+    if config["select"].get("keep") == "common":
+        points = np.array_split(np.arange(len(failed)), len(about["points"]))
+        held = [[i for i in point if not failed[i]] for point in points]
+        at_best = common.at_best_step(rows, config["select"], held, len(failed))
+        validated = splits[config["select"]["split"]]
+        splits = {**splits, "common": {**validated, "metrics": at_best}}
     runs = [
         {name: int(numbers[i]) for name, numbers in {**ids, **ends}.items()}
         | {
@@ -156,6 +166,14 @@ def numbered(name: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
+def headline(summary: Facts) -> tuple[str, str]:
+    """The split that a summary's number is of, and what the number is called."""
+    metric, select = summary["expected"]["metric"], summary["select"]
+    if select.get("keep") == "common":
+        return "common", f"{select['split']} {metric}, at one step for all runs"
+    return "test", metric
+
+
 def count(number: int, what: str) -> str:
     """ "1 run", "1,000 runs"."""
     return f"{number:,} {what}{'s' * (number != 1)}"
@@ -171,7 +189,8 @@ def final_block(summary: Facts, folder: Any) -> str:
     """The end of a run: what came out, whether that was expected, where it is, what to do next."""
     expected, seconds, data = summary["expected"], summary["seconds"], summary["data"]
     metric = expected["metric"]
-    found = summary["splits"]["test"][metric]
+    part, name = headline(summary)
+    found = summary["splits"][part][metric]
     own = not summary["changed"]  # what was published is for the config's own settings
     failed = [run for run in summary["runs"] if run["failed_at"]]
     spread = "mean ± sample std, " if found["n"] > 1 else ""
@@ -179,7 +198,7 @@ def final_block(summary: Facts, folder: Any) -> str:
     title += f"{data['split']} split, {summary['n']} run{'s' * (summary['n'] > 1)}"
     test = in_words(metric, found["mean"], found["std"])
     lines = {
-        f"test {metric}": f"{test} ({spread}n = {found['n']})",
+        f"test {metric}" if part == "test" else name: f"{test} ({spread}n = {found['n']})",
         "published": published(expected) if own else "",
         "expected": verdict(expected, found["mean"]) if own else "",
         "changed": ", ".join(summary["changed"]),

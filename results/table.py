@@ -122,11 +122,12 @@ def read(paths: Sequence[Path], strict: bool) -> list[Line]:
                     raise ValueError(f"{e}: only finished runs are published") from e
                 say(f"{e}: left out")
                 continue
-            part = "validation" if sweep == path.parent else "test"
-            if strict and part != "test":
+            tuned = sweep == path.parent
+            part = "validation" if tuned else report.headline(summary)[0]
+            if strict and tuned:
                 raise ValueError(f"{path} is of a sweep: publish what --confirm trained, or run it")
             for own, came in points.split(about, summary):
-                if sweep and part == "test" and not outcome.is_chosen(sweep, own):
+                if sweep and not tuned and not outcome.is_chosen(sweep, own):
                     continue
                 what = [own["experiment"], own["data"], own["code"], part]
                 what.append(report.settings(own["config"]))
@@ -161,7 +162,8 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
     # A setting that only some had to override is what the config's file says by itself. The paper's
     # number and the range are for the config's own settings.
     changed = sorted(set.intersection(*(set(run["changed"]) for run in runs.values())))
-    own = not changed and part == "test"
+    own = not changed and part != "validation"
+    name = {"validation": f"validation {metric}"}.get(part, report.headline(newest)[1])
     paper = {name: expected[name] for name in ("value", "std", "source")}
     kept = ("experiment", "system", "parameters", "tested", "versions", "device", "date", "code")
     return {name: newest[name] for name in kept} | {
@@ -169,7 +171,7 @@ def pooled(folders: Sequence[dict[str, Any]]) -> Line:
         "split": data["split"],
         "checksum": data["checksum"],
         "changed": ", ".join(changed),
-        "metric": metric if part == "test" else f"{part} {metric}",
+        "metric": name,
         "paper": paper if own and expected["value"] else None,
         "range": [expected["low"], expected["high"]] if own and expected["high"] else None,
         **{name: found[name] for name in ("mean", "std", "n")},

@@ -12,8 +12,8 @@ import population
 from data import graphs as module
 from data.example import Example
 from data.graphs import graphs
-from data.order import epochs, shuffled
 from data.nodes import PARTS
+from data.order import epochs, shuffled
 from models import GCN
 from models.graph import Sparse
 
@@ -64,8 +64,8 @@ def test_two_graphs_lie_side_by_side():  # GDATA-3
 def test_a_split_holds_every_graph_once_and_in_order(part):
     sizes = [2, 5, 3, 1, 7, 2, 2]
     batches = task(sizes, batch_size=3).split(part, RUN)
-    count = len(batches.targets)
-    found = [graph for i in range(count) for graph in inside(jax.tree.map(lambda a: a[i], batches))]
+    one = lambda i: jax.tree.map(lambda a: a[i], batches)
+    found = [graph for i in range(len(batches.targets)) for graph in inside(one(i))]
     assert [len(x) for x, _ in found] == sizes
     for x, ends in found:
         original = path(len(x))
@@ -223,6 +223,46 @@ def test_epochs_follow_without_a_gap():
     ids = np.concatenate([draw(step) for step in range(5)])
     assert sorted(ids[:10]) == sorted(ids[10:]) == list(range(10))
     assert ids[:10].tolist() != ids[10:].tolist()
+
+
+def spoken(made, outputs):
+    """The table of a task whose model puts out these numbers of what each place holds."""
+    known, batches = made.read(None, {})
+    head, *rows = made.write(known, jax.vmap(outputs)(batches))
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def test_every_graph_has_a_row():  # EVAL-5
+    made = task([3, 1, 4, 2, 6])
+
+    def outputs(batch):  # the more nodes, the surer that they are even
+        _, _, _, _, asked = batch.inputs
+        return jnp.concatenate([asked.degree(), jnp.full((2, 1), 2.5)], 1)
+
+    rows = spoken(made, outputs)
+    assert [row["id"] for row in rows] == list("01234")
+    assert [row["class"] for row in rows] == ["odd", "odd", "even", "even", "even"]
+    assert [row["prediction"] for row in rows] == ["even", "odd", "even", "odd", "even"]
+    close(float(rows[2]["p_even"]), 1 / (1 + np.exp(2.5 - 4)))
+    assert {row["split"] for row in rows} == {"test"}
+
+
+def test_nodes_and_edges_are_numbered_in_their_graph():  # GDATA-5
+    every = {part: np.arange(2) for part in PARTS}
+    examples = [path(n)._replace(y=np.arange(n)[:, None]) for n in (3, 2)]
+    made = graphs(examples, [every], ["a"], level="node", kind="regress", batch_size=2)
+    rows = spoken(made, lambda batch: 10.0 * batch.targets)
+    assert [(row["id"], row["node"], row["a"], row["predicted_a"]) for row in rows] == [
+        (graph, str(node), f"{node}.0", f"{10 * node}.0")
+        for graph, count in (("0", 3), ("1", 2))
+        for node in range(count)
+    ]
+    examples = [path(n)._replace(y=path(n).edges[:, 0]) for n in (3, 2)]
+    made = graphs(examples, [every], list("abc"), level="edge", batch_size=1)
+    rows = spoken(made, lambda batch: jax.nn.one_hot(batch.targets, 3))
+    ends = [(0, 1), (1, 2), (1, 0), (2, 1), (0, 1), (1, 0)]
+    assert [(int(row["source"]), int(row["target"])) for row in rows] == ends
+    assert [row["prediction"] for row in rows] == list("abbcab")
 
 
 def test_inputs_that_cannot_be():

@@ -36,7 +36,7 @@ def trained(config, path):
     with Folder.open(path, about) as folder:
         state, seconds = train.fit(program, folder, lambda rows: False)
         cost = {"seconds": seconds, "peak_memory": 0}
-        folder.finish(*train.conclude(program, state, about, cost))
+        folder.finish(*train.conclude(program, state, about, cost, path))
     return read_json(path / "summary.json")
 
 

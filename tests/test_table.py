@@ -20,11 +20,12 @@ DATA = {"dataset": "cora", "split": "public", "checksum": "ab05"}
 TITLE = "## cora, public split: accuracy, mean ± sample standard deviation"
 
 
-def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), **changed):
+def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), rows=(), **changed):
     """A run folder as train.py leaves it. values: test accuracies; failed: which runs did.
 
     ids: the runs' own numbers beside their seeds; overrides: of settings, on the command line;
-    of: other facts of config.json; changed: settings that are others in the config's file.
+    of: other facts of config.json; rows: of metrics.jsonl; changed: settings that are others in the
+    config's file.
     """
     settings = {
         "model": {"name": "GCN"},
@@ -51,7 +52,8 @@ def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), **ch
     runs = np.arange(len(values))
     ids = {"seed": seed + runs, **dict(ids)}
     ends = {"best_step": runs, "stopped_at": runs, "failed_at": 7 * np.isin(runs, failed)}
-    splits = {"test": {"examples": runs, "metrics": {"accuracy": np.array(values)}}}
+    part = {"examples": runs, "metrics": {"accuracy": np.array(values)}}
+    splits = {"test": part, "validation": part}
     cost = {
         "tested": "at the last step",
         "parameters": 23040,
@@ -61,7 +63,7 @@ def folder(path, values, *, seed=0, failed=(), ids=(), overrides=(), of=(), **ch
     cost["seconds"] = {"compile": 9.0, "train": 1.5}
     path.mkdir(parents=True)
     write_json(path / "config.json", about)
-    write_json(path / "summary.json", report.summarize(about, ids, ends, splits, cost))
+    write_json(path / "summary.json", report.summarize(about, ids, ends, splits, cost, rows))
     return path
 
 
@@ -100,6 +102,40 @@ def test_one_configuration(tmp_path, show):  # SELECT-6
         "| gcn_cora | GCN | 82.0 ± 2.0 % | 3 | 81.5 % (table 2) | 80.9 to 82.1 %: met "
         "| at the last step | 23,040 | 1.5 |"
     )
+
+
+def test_one_step_for_all_runs_is_chosen_by_their_mean(tmp_path, show, home):
+    """Of three epochs the second has the best mean; each run by itself would take another."""
+    values = [[0.5, 0.9, 0.6], [0.7, 0.6, 0.9], [0.7, 0.9, 0.8]]
+    found = [
+        {"step": 50 * epoch + 50, "run": run, "split": "validation", "seed": 0, "fold": run}
+        | {"accuracy": values[run][epoch], "loss": 0.1 * epoch, "seconds": 1.0}
+        for epoch in range(3)
+        for run in range(3)
+    ]
+    found.append({"step": 50, "run": 0, "split": "train", "accuracy": 1.0})
+    select = {"split": "validation", "metrics": ["accuracy"], "keep": "common"}
+    ids = {"seed": [0, 0, 0], "fold": [0, 1, 2]}
+    folder(tmp_path / "run", [0.1, 0.2, 0.3], ids=ids, select=select, rows=found)
+    code, out, err = show("--record", tmp_path)
+    assert (code, err) == (0, "")
+    assert "validation accuracy, at one step for all runs, mean ± sample" in out
+    [row] = rows(out)
+    assert row["validation"] == "80.0 ± 17.3 %" and "NOT met" in row["expected"]
+    [line] = lines(home)
+    assert [run["value"] for run in line["values"]] == [0.9, 0.6, 0.9]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["splits"]["common"]["loss"]["mean"] == pytest.approx(0.1)
+    block = report.final_block(summary, "DIR")
+    assert "validation accuracy, at one step for all runs  80.0 ± 17.3 %" in block
+
+
+def test_no_step_that_all_runs_reached(tmp_path, show):
+    select = {"split": "validation", "metrics": ["accuracy"], "keep": "common"}
+    found = [{"step": 50, "run": 0, "split": "validation", "accuracy": 0.9}]
+    folder(tmp_path / "run", [0.1, 0.2], select=select, rows=found)
+    code, out, _ = show(tmp_path)
+    assert code == 0 and rows(out)[0]["validation"] == "none"
 
 
 def test_folders_of_one_configuration_are_pooled(tmp_path, show, home):

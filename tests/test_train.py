@@ -61,7 +61,7 @@ def trained(cfg, path, model=None, poison=(-1, -1), stop_after=None, resume=Fals
         state, seconds = train.fit(program, folder, lambda rows: next(chunks) == stop_after)
         if stop_after is None:
             cost = {"seconds": seconds, "peak_memory": 0}
-            folder.finish(*train.conclude(program, state, folder.about, cost))
+            folder.finish(*train.conclude(program, state, folder.about, cost, path))
     return timeless(read_rows(path))
 
 
