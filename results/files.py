@@ -17,8 +17,9 @@ LOCK = ".lock"
 MANIFEST = "sweep.json"  # of a sweep's folder
 PARTIAL = ".partial"  # of a file that is being written
 ENDED = ("finished", "failed")
-PICTURES = ("curves", "seeds", "confusion", "features", "attention")  # of a run, by plot.py
-SWEEP_PICTURES = ("setting", "heatmap", "parallel", "importance", "parameters", "seconds")  # more
+# Of a run, by plot.py; and of a sweep, these too.
+PICTURES = ("curves", "seeds", "confusion", "features", "attention", "graph", "ranking")
+SWEEP_PICTURES = ("setting", "heatmap", "parallel", "importance", "parameters", "seconds")
 
 # What these files have to say, whoever reads them.
 ROW = "step split seconds".split()

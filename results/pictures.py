@@ -6,19 +6,20 @@ A picture's data is chosen here and put into words; figures.py and outputs.py dr
 import functools
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from results import figures, outputs
+from results import drawings, figures, outputs
 from results.files import FolderError, read_json, read_rows, read_run
 from results.report import count, numbered, verdict, who
 
 CONFIG = ("config.model.name", "config.select.split", "config.select.metrics", "config.expected")
 EDGES = ("source", "target", "weight")
 ARRAYS = ("targets", "mask", "outputs", "best")
-MOST = {"classes": 24, "examples": 5000, "pairs": 64}  # that a picture shows
+MOST = {"classes": 24, "examples": 5000, "pairs": 64, "nodes": 60}  # that a picture shows
 
 
 class Missing(Exception):
@@ -176,27 +177,80 @@ def features(run: Run) -> Figure:
     return outputs.features(places, labels[order], mask, right, names, note)
 
 
-def attention(run: Run) -> Figure:
-    """Over edges; of a model that has none, over all pairs."""
-    lists, pairs = run.sown(r"(^|/)attention/\d+/weight$"), run.sown(r"(^|/)attention/\d+$")
+def layers(run: Run) -> dict[str, outputs.Edges]:
+    """The attention over edges of each layer that sows it, by name; empty if none does."""
+    lists = run.sown(r"(^|/)attention/\d+/weight$")
+    found = (
+        outputs.Edges(*(run.arrays[name.removesuffix("weight") + part] for part in EDGES))
+        for name in lists
+    )
+    return dict(zip(named(lists), found, strict=True))
+
+
+def named(sown: Iterable[str]) -> list[str]:
+    """What sowed these; layers of one kind by their number, from 1."""
     end = r"(/?attention/0)?(/weight)?$"
-    names = [re.sub(end, "", name, count=1) or "model" for name in lists or pairs]
+    names = [re.sub(end, "", name, count=1) or "model" for name in sown]
     if len({re.sub(r"\d", "", name) for name in names}) < 2:  # GATLayer_0, GATLayer_1, ...
         names = [f"layer {i + 1}" for i in range(len(names))]
+    return names
+
+
+def attention(run: Run) -> Figure:
+    """Over edges; of a model that has none, over all pairs."""
     note = f"{run.title}: attention of {run.best}"
-    if lists:
-        found = [
-            outputs.Edges(*(run.arrays[name.removesuffix("weight") + part] for part in EDGES))
-            for name in lists
-        ]
-        nodes = max(int(max(edges.source.max(), edges.target.max())) + 1 for edges in found)
+    if found := layers(run):
+        nodes = max(
+            int(max(edges.source.max(), edges.target.max())) + 1 for edges in found.values()
+        )
         note += ", boxes over edges (above) and over nodes of two or more senders (below). "
         note += "A box is the middle half, its whiskers are nine tenths, its line is the median."
-        return outputs.attention(dict(zip(names, found, strict=True)), run.labels(nodes), note)
+        return outputs.attention(found, run.labels(nodes), note)
+    pairs = run.sown(r"(^|/)attention/\d+$")
     if not pairs:
         raise Missing("the model sows no attention")
     firsts = [a[(0,) * (a.ndim - 3)] for a in pairs.values()]
     if max(max(a.shape[:2]) for a in firsts) > MOST["pairs"]:
         raise Missing(f"more than {MOST['pairs']} positions are too many to see")
     note += ", of the first test example: how much each receiver (row) hears each sender (column)."
-    return outputs.maps(dict(zip(names, firsts, strict=True)), note)
+    return outputs.maps(dict(zip(named(pairs), firsts, strict=True)), note)
+
+
+def graph(run: Run) -> Figure:
+    """A small graph with the attention along its edges."""
+    found = layers(run)
+    if not found:
+        raise Missing("the model sows no attention over edges")
+    first = next(iter(found.values()))
+    nodes = drawings.part(first, MOST["nodes"])
+    if not len(nodes):
+        raise Missing(f"no part of the graph has 2 to {MOST['nodes']} nodes")
+    labels = run.labels(int(max(first.source.max(), first.target.max())) + 1)
+    classes = run.classes() if labels is not None else []
+    inside = {name: drawings.within(edges, nodes) for name, edges in found.items()}
+    note = f"{run.title}: attention of {run.best} in a graph of {len(nodes)} nodes, the mean over "
+    note += "heads. The wider a line, the more is heard; it bends to the left of its way. "
+    note += "The larger a node, the more it hears itself."
+    return drawings.graph(inside, None if labels is None else labels[nodes], classes, note)
+
+
+def ranking(run: Run) -> Figure:
+    """How well scores tell yes from no: of pairs, or of each of several questions."""
+    targets, mask, scores = (run.arrays[name][run.held] for name in ARRAYS[:3])  # [R, N] or more
+    if scores.shape != targets.shape or not np.isin(targets[mask], (0, 1)).all():
+        raise Missing("the outputs are no scores of yes-or-no questions")
+    names = [""]
+    if scores.ndim == 2:
+        targets, mask, scores = (a[..., None] for a in (targets, mask, scores))
+    else:
+        names = [str(name) for name in run.about["data"].get("questions", range(scores.shape[-1]))]
+    found = {}
+    for i, name in enumerate(names):
+        of = zip(*(a[..., i] for a in (targets, mask, scores)), strict=True)
+        runs = [(truth[own], score[own]) for truth, own, score in of]
+        if runs := [one for one in runs if len(set(one[0].tolist())) == 2]:
+            found[name] = runs
+    if not found:
+        raise Missing("no question is answered both ways")
+    note = f"{run.title}, test split: {count(run.count, 'run')}, a line each; areas are the mean. "
+    return drawings.ranking(found, note + "Dotted: scores at random." + run.failed)

@@ -14,7 +14,9 @@ from results import plot
 from results.files import PICTURES, json_lines, read_json, write_json
 from results.outputs import Edges
 
-BOTH = [f"{name}.{kind}" for name in PICTURES for kind in ("png", "pdf")]
+DRAWN = [name for name in PICTURES if name != "ranking"]  # of a model of classes
+BOTH = [f"{name}.{kind}" for name in DRAWN for kind in ("png", "pdf")]
+NO_RANKING = "ranking (the outputs are no scores of yes-or-no questions)"
 
 
 def complete(path, values=(0.80, 0.82, 0.84), **settings):
@@ -66,9 +68,9 @@ def texts(ax):
 def test_a_run_is_drawn_into_its_folder(tmp_path, show):  # PLATFORM-1
     path = complete(tmp_path / "Läufe, the first")
     before = files(path)
-    assert show(path) == (0, BOTH, "")
+    assert show(path) == (0, BOTH, f"{path}: left out: {NO_RANKING}\n")
     assert files(path) == sorted(before + BOTH)
-    for name in PICTURES:
+    for name in DRAWN:
         assert (path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         text = (path / f"{name}.pdf").read_bytes()
         assert b"/FontFile2" in text and b"/Type3" not in text and b"Date" not in text
@@ -84,7 +86,7 @@ def test_one_format_and_another_folder(tmp_path, show):
     path = complete(tmp_path / "run")
     before = files(path)
     code, names, _ = show(path, f"--output={tmp_path / 'out'}", "--format=png")
-    assert (code, names) == (0, [f"{name}.png" for name in PICTURES])
+    assert (code, names) == (0, [f"{name}.png" for name in DRAWN])
     assert files(tmp_path / "out") == sorted(names) and files(path) == before
 
 
@@ -111,8 +113,8 @@ def test_captions_say_what_is_drawn(tmp_path):
 
 @pytest.mark.parametrize("values", [[0.8], [0.8] * 100])
 def test_one_run_and_a_hundred(tmp_path, show, values):
-    names = [f"{name}.png" for name in PICTURES]
-    assert show(complete(tmp_path / "run", values), "--format=png") == (0, names, "")
+    code, names, _ = show(complete(tmp_path / "run", values), "--format=png")
+    assert (code, names) == (0, [f"{name}.png" for name in DRAWN])
 
 
 def test_what_is_missing_is_named_in_a_line(tmp_path, show):
@@ -120,7 +122,7 @@ def test_what_is_missing_is_named_in_a_line(tmp_path, show):
     (path / "outputs.npz").unlink()
     code, names, err = show(path, "--format=png")
     assert (code, names) == (0, ["curves.png", "seeds.png"])
-    left = "confusion, features, attention (there is no outputs.npz)"
+    left = "confusion, features, attention, graph, ranking (there is no outputs.npz)"
     assert err == f"{path}: left out: {left}\n"
     save(
         path, 3, **{"features/0": None}, **{f"Layer_0/attention/0/{k}": None for k in Edges._fields}
@@ -130,7 +132,8 @@ def test_what_is_missing_is_named_in_a_line(tmp_path, show):
     assert names == ["seeds.png", "confusion.png"]
     assert err == (
         f"{path}: left out: curves (metrics.jsonl has no rows); "
-        "features (the model sows no features); attention (the model sows no attention)\n"
+        "features (the model sows no features); attention (the model sows no attention); "
+        f"graph (the model sows no attention over edges); {NO_RANKING}\n"
     )
 
 
@@ -148,6 +151,37 @@ def test_other_outputs_have_no_such_picture(tmp_path, show, changed, why):
     save(path, 3, **changed)
     code, names, err = show(path, "--format=png")
     assert code == 0 and why in err and "features.png" not in names and "attention.png" in names
+
+
+def test_yes_or_no_is_ranked(tmp_path, show):
+    path = complete(tmp_path / "run")
+    truth = np.tile([1.0, 0.0, 1.0, 0.0], (3, 1))
+    scores = np.tile([0.9, 0.1, 0.4, 0.6], (3, 1))  # 3 of 4 pairs are in order
+    save(path, 3, targets=truth, outputs=scores, mask=np.ones((3, 4), bool))
+    _, names, _ = show(path, "--format=png")
+    assert "ranking.png" in names
+    left, right = plot.of_run(path)["ranking"].axes
+    assert "AUC 0.750, AP 0.833" in left.get_legend_handles_labels()[1]
+    several = [np.stack([a, a], -1) for a in (truth, scores)]
+    mask = np.ones((3, 4, 2), bool)
+    mask[..., 1] = [True, False, True, False]  # no negatives: no curve
+    save(path, 3, targets=several[0], outputs=several[1], mask=mask)
+    left, _ = plot.of_run(path)["ranking"].axes
+    assert left.get_legend_handles_labels()[1] == ["0: AUC 0.750, AP 0.833"]
+
+
+def test_a_graph_of_a_batch_is_drawn_with_its_own_numbers(tmp_path):  # GDATA-5
+    """Two graphs in one: of 70 nodes, too many to see, and of three, which hear each other."""
+    path = complete(tmp_path / "run")
+    ring = np.arange(70)
+    source, target = np.append(ring, [70, 71, 72]), np.append((ring + 1) % 70, [71, 72, 72])
+    weight = np.append(np.ones(70), [0.25, 0.5, 1.0])[:, None]
+    parts = {"source": source, "target": target, "weight": weight}
+    save(path, 3, **{f"Layer_0/attention/0/{name}": array for name, array in parts.items()})
+    [ax] = plot.of_run(path)["graph"].axes
+    assert texts(ax)[:3] == ["0", "1", "2"]
+    [lines] = ax.collections[:1]
+    assert np.allclose(lines.get_linewidths(), [0.6, 1.2]) and len(lines.get_paths()) == 2
 
 
 def test_attention_over_all_pairs_is_a_map(tmp_path, show):
@@ -190,7 +224,7 @@ def test_a_damaged_file_is_named_and_nothing_written(tmp_path, show, file):
     (path / file).write_bytes((path / file).read_bytes()[:99] + b"\n\n")
     before = files(path)
     code, names, err = show(path)
-    assert (code, names, err.count("\n")) == (2, [], 1)
+    assert (code, names, err.count("\n")) == (2, [], 2)  # the first says what is left out
     assert err.startswith(f"error: {path / file}") and files(path) == before
 
 
@@ -211,7 +245,7 @@ def test_what_is_no_run_is_said_in_a_line(tmp_path, show):
     assert show(tmp_path / "runs") == (2, [], said)
     (tmp_path / "file").touch()
     code, names, err = show(path, f"--output={tmp_path / 'file'}", "--format=png")
-    assert (code, names, err.count("\n")) == (2, [], 1)
+    assert (code, names, err.count("\n")) == (2, [], 2)  # the first says what is left out
 
 
 def test_a_disk_that_is_full_leaves_nothing_half_written(tmp_path, show, monkeypatch):
@@ -225,7 +259,7 @@ def test_a_disk_that_is_full_leaves_nothing_half_written(tmp_path, show, monkeyp
 
     monkeypatch.setattr(Path, "write_bytes", full)
     code, names, err = show(path, "--format=png")
-    assert (code, names, err.count("\n")) == (2, [], 1) and "No space left" in err
+    assert (code, names, err.count("\n")) == (2, [], 2) and "No space left" in err
     assert files(path) == before
 
 
