@@ -37,8 +37,9 @@ class GATLayer(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x: Array | Matrix, graph: Graph, edges: Array | None = None, train: bool = False
-    ) -> Array:
+        self, x: Array | Matrix, graph: Graph, edges: Array | None = None,
+        mask: Array | None = None, train: bool = False,
+    ) -> Array:  # fmt: skip
         kernel = self.param("kernel", per_head, (x.shape[-1], self.heads, self.width))
         h = project(Dropout(self.dropout)(spread(x, self.heads), train), kernel)  # [N, H, D]
         scores = graph.pair(jnp.add, self.half("receive", h), self.half("send", h))  # [E, H]

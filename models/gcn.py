@@ -21,7 +21,10 @@ class GCNLayer(nn.Module):
     width: int
 
     @nn.compact
-    def __call__(self, x: Array | Matrix, graph: Graph, edges: Array, train: bool = False) -> Array:
+    def __call__(
+        self, x: Array | Matrix, graph: Graph, edges: Array,
+        mask: Array | None = None, train: bool = False,
+    ) -> Array:  # fmt: skip
         return Matrix(graph, edges) @ Linear(self.width, bias=False, name="linear")(x)
 
 

@@ -19,8 +19,9 @@ class MLPLayer(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x: Array | Matrix, graph: Graph | None, edges: Array | None, train: bool = False
-    ) -> Array:
+        self, x: Array | Matrix, graph: Graph | None, edges: Array | None = None,
+        mask: Array | None = None, train: bool = False,
+    ) -> Array:  # fmt: skip
         return Linear(self.width, name="linear")(x)
 
 

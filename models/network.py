@@ -61,8 +61,8 @@ class Network(nn.Module):
         return self.width
 
     def layer(self, width: int, last: bool, name: str) -> nn.Module:
-        """A layer of so many outputs: called (x, graph, edges, train) -> [N, width]. The `last` one
-        puts out the answers."""
+        """A layer of so many outputs: called (x, graph, edges, mask, train) -> [N, width]. The `last`
+        one puts out the answers."""
         raise NotImplementedError
 
     def heard(self, graph: Graph, edges: Array | None) -> tuple[Graph, Array | None]:
@@ -85,7 +85,7 @@ class Network(nn.Module):
         mask: Array | None, skip: bool, train: bool,
     ) -> tuple[Array, Array | None]:  # fmt: skip
         """A hidden layer and what is around it: its features, and what edges then carry."""
-        h = layer(self.drop(x, train), graph, edges, train)
+        h = layer(self.drop(x, train), graph, edges, mask, train)
         return self.around(x if skip else None, h, mask, train), edges
 
     @nn.compact
@@ -107,7 +107,7 @@ class Network(nn.Module):
                 self.sow("intermediates", "features", x)
         if self.readout == "last":
             layer = self.layer(self.out, True, name=f"layer_{hidden}")
-            features = [layer(self.drop(x, train), graph, edges, train)]
+            features = [layer(self.drop(x, train), graph, edges, mask, train)]
         if asked is not None:
             features = [asked.reduce(asked.send(x), self.pool) for x in features]
             self.sow("intermediates", "features", features[-1])

@@ -34,8 +34,8 @@ def part(edges: Edges, most: int) -> np.ndarray:
 def within(edges: Edges, nodes: np.ndarray) -> Edges:
     """The edges among these nodes, numbered anew from 0 in their order."""
     there = np.isin(edges.source, nodes) & np.isin(edges.target, nodes)
-    ends = (np.searchsorted(nodes, side[there]) for side in edges[:2])
-    return Edges(*ends, edges.weight[there])
+    source, target = (np.searchsorted(nodes, side[there]) for side in edges[:2])
+    return Edges(source, target, edges.weight[there])
 
 
 def layout(edges: Edges, count: int) -> np.ndarray:
@@ -51,10 +51,11 @@ def layout(edges: Edges, count: int) -> np.ndarray:
 
 
 def graph(
-    layers: Mapping[str, Edges], labels: np.ndarray | None, classes: Sequence[str], note: str
+    layers: Mapping[str, Edges], labels: np.ndarray, classes: Sequence[str], note: str
 ) -> Figure:
     """For every layer the same graph, edges as wide as their weight, the mean over heads: what goes
-    to a node bends to its own side. The share that a node keeps for itself is its size."""
+    to a node bends to its own side. The share that a node keeps for itself is its size. labels [N],
+    -1 if unknown."""
     first = next(iter(layers.values()))
     count = int(max(first.source.max(), first.target.max())) + 1
     places = layout(first, count)
@@ -63,7 +64,8 @@ def graph(
     side = DOUBLE / columns if columns > 1 else SINGLE
     figure = Figure((side * columns, 0.6 + side * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    known = labels is not None
+    known = sorted(set(labels.tolist()))
+    unknown = GREY if len(known) > 1 else BLUE
     for ax, (name, edges) in zip(panels, layers.items(), strict=False):
         weight = edges.weight.mean(1)
         own = edges.source == edges.target
@@ -72,9 +74,9 @@ def graph(
         ax.add_collection(LineCollection(lines, linewidths=widths, colors=GREY, alpha=0.8))
         sizes = np.full(count, 12.0)
         np.add.at(sizes, edges.target[own], 40 * weight[own])
-        for label in sorted(set(labels.tolist())) if known else [-1]:
-            drawn = labels == label if known else np.ones(count, bool)
-            colour = COLOURS[label % 9] if label >= 0 else GREY if known else BLUE
+        for label in known:
+            drawn = labels == label
+            colour = COLOURS[label % 9] if label >= 0 else unknown
             marker = MARKERS[label % 5] if label >= 0 else "o"
             look = {"color": colour, "marker": marker, "edgecolors": INK, "lw": 0.4, "zorder": 2}
             ax.scatter(*places[drawn].T, sizes[drawn], **look)
@@ -87,10 +89,10 @@ def graph(
         ax.set_title(name, pad=2)
     for ax in panels[len(layers) :]:
         ax.set_visible(False)
-    if known:
-        for label in sorted(set(labels.tolist()) - {-1}):
-            look = {"color": COLOURS[label % 9], "marker": MARKERS[label % 5], "lw": 0}
-            panels[0].scatter([], [], 12, label=classes[label], **look)
+    for label in filter(lambda label: label >= 0, known):
+        look = {"color": COLOURS[label % 9], "marker": MARKERS[label % 5], "lw": 0}
+        panels[0].scatter([], [], 12, label=classes[label], **look)
+    if known != [-1]:
         figure.legend(loc="outside upper left", ncols=3, handlelength=1)
     caption(figure, note)
     return figure

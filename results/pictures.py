@@ -226,12 +226,13 @@ def graph(run: Run) -> Figure:
     if not len(nodes):
         raise Missing(f"no part of the graph has 2 to {MOST['nodes']} nodes")
     labels = run.labels(int(max(first.source.max(), first.target.max())) + 1)
-    classes = run.classes() if labels is not None else []
+    classes = [] if labels is None else run.classes()
+    own = np.full(len(nodes), -1) if labels is None else labels[nodes]
     inside = {name: drawings.within(edges, nodes) for name, edges in found.items()}
     note = f"{run.title}: attention of {run.best} in a graph of {len(nodes)} nodes, the mean over "
     note += "heads. The wider a line, the more is heard; it bends to the left of its way. "
     note += "The larger a node, the more it hears itself."
-    return drawings.graph(inside, None if labels is None else labels[nodes], classes, note)
+    return drawings.graph(inside, own, classes, note)
 
 
 def ranking(run: Run) -> Figure:
