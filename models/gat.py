@@ -58,7 +58,7 @@ class GATLayer(nn.Module):
 
 
 class GAT(Network):
-    """A network of GAT layers, see `Network`; every node hears itself too. `width` is a head's."""
+    """A network of GAT layers, see `Network`. `width` is a head's."""
 
     width: int = 8
     heads: int = 8
@@ -66,6 +66,7 @@ class GAT(Network):
     attention_dropout: float = 0.0
     value_dropout: float = 0.0
     slope: float = 0.2
+    self_loops: bool = True  # whether every node hears itself too
 
     activation = staticmethod(nn.elu)
 
@@ -80,7 +81,7 @@ class GAT(Network):
 
     def heard(self, graph: Graph, edges: Array | None) -> tuple[Graph, Array | None]:
         graph, edges = super().heard(graph, edges)
-        return graph.with_self_loops(), edges
+        return graph.with_self_loops() if self.self_loops else graph, edges
 
     def drop(self, x: Array | Matrix, train: bool) -> Array | Matrix:
         return x  # each head drops by itself

@@ -5,6 +5,7 @@ which one it stacks. Its answers are of three kinds: of every node; of whole gra
 side by side in one; or of pairs of nodes, which models/pairs.py makes of nodes' features.
 """
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import flax.linen as nn
@@ -19,6 +20,13 @@ Readout = Literal["last", "linear", "mlp", "jump"]
 
 class Unfit(ValueError):
     """Inputs that a model cannot use."""
+
+
+def one_of(name: str, value: str, kinds: Sequence[str]) -> None:
+    """Raises ValueError unless a field's value is one of these."""
+    if value not in kinds:
+        expected = ", ".join(map(repr, kinds))
+        raise ValueError(f"{name} = {value!r}: expected one of {expected}")
 
 
 class Network(nn.Module):
@@ -49,10 +57,8 @@ class Network(nn.Module):
 
     def __post_init__(self):
         Norm(self.norm, parent=None)  # names what it cannot be
-        for name, kinds in (("readout", Readout), ("pool", Reduction)):
-            if getattr(self, name) not in get_args(kinds):
-                expected = ", ".join(map(repr, get_args(kinds)))
-                raise ValueError(f"{name} = {getattr(self, name)!r}: expected one of {expected}")
+        one_of("readout", self.readout, get_args(Readout))
+        one_of("pool", self.pool, get_args(Reduction))
         super().__post_init__()
 
     @property
@@ -61,8 +67,8 @@ class Network(nn.Module):
         return self.width
 
     def layer(self, width: int, last: bool, name: str) -> nn.Module:
-        """A layer of so many outputs: called (x, graph, edges, mask, train) -> [N, width]. The `last`
-        one puts out the answers."""
+        """A layer of so many outputs: called (x, graph, edges, mask, train) -> [N, width]. The
+        `last` one puts out the answers."""
         raise NotImplementedError
 
     def heard(self, graph: Graph, edges: Array | None) -> tuple[Graph, Array | None]:

@@ -10,7 +10,7 @@ import optax
 import pytest
 from draws import close, filled, normal, on, pullback, same
 
-from models import GAT, GCN, MLP
+from models import GAT, GCN, GIN, MLP, SAGE, ChebNet, GATv2, MessagePassing, MoNet
 from models.attention import Attention
 from models.dropout import counter_key
 from models.gat import GATLayer
@@ -70,6 +70,12 @@ MODELS = {
     "gat": GAT(OUT, width=2, heads=3, out_heads=2, residual=True),
     "gcn": GCN(OUT, width=4),
     "mlp": MLP(OUT, width=4),
+    "chebnet": ChebNet(OUT, width=8),
+    "gatv2": GATv2(OUT, width=2, heads=3, out_heads=2),
+    "gin": GIN(OUT, width=4, norm="none"),
+    "message": MessagePassing(OUT, width=4, aggregate="max"),
+    "monet": MoNet(OUT, width=4),
+    "sage": SAGE(OUT, width=4, aggregate="pool"),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 BLOCKS = {norm: Block(Attention(FEATURES), hidden=4, norm=norm) for norm in ("pre", "post")}
@@ -152,8 +158,15 @@ def test_sparse_features_are_those_features(kind, model):
         (GAT(out=7), 92_391),
         (GCN(out=7), 1433 * 16 + 16 * 7),  # 23,040
         (MLP(out=7), 1433 * 16 + 16 + 16 * 7 + 7),  # 23,063
+        (ChebNet(out=7, order=2), 2 * (1433 * 16 + 16 * 7) + 16 + 7),
+        # two projections with biases, a score, and biases
+        (GATv2(out=7), 2 * (1433 * 64 + 64) + 128 + 2 * (64 * 7 + 7) + 14),
+        (MessagePassing(out=7, width=16), 2 * 1433 * 16 + 16 + 2 * 16 * 7 + 7),
+        # of each layer the map of 2 degrees to 2 coordinates, 3 means and 3 deviations of these
+        (MoNet(out=7), 3 * (1433 * 16 + 16 * 7) + 16 + 7 + 2 * (2 * 2 + 2 + 2 * 3 * 2)),
+        (SAGE(out=7, width=16), 2 * 1433 * 16 + 16 + 2 * 16 * 7 + 7),
     ],
-    ids=MODELS,
+    ids=lambda known: known if isinstance(known, int) else type(known).__name__,
 )
 def test_parameters_on_cora(model, count):
     x = jax.ShapeDtypeStruct((2708, 1433), jnp.float32)
@@ -164,12 +177,12 @@ def test_parameters_on_cora(model, count):
 @both
 @pytest.mark.parametrize("model", (MODELS | BLOCKS).values(), ids=MODELS | BLOCKS)
 def test_without_edges_the_own_part_remains(kind, model):  # GRAPH-1
-    """A node classifier's node hears itself; a block's own part is the residual."""
+    """What a node classifier makes of a node by itself; a block's own part is the residual."""
     x, graph = normal(2, FEATURES), KINDS[kind](np.zeros((2, 2), bool))
 
     def alone(params, x):
         if model in MODELS.values():
-            node = Dense(jnp.ones((1, 1), bool))
+            node = Dense(jnp.zeros((1, 1), bool))
             return jnp.concatenate([on(model, node)(params, x[i : i + 1]) for i in (0, 1)])
         bias = params["params"]["mixer"]["out"]["bias"]
         return model.clone(mixer=lambda *_: bias).apply(params, x, graph)
@@ -255,29 +268,36 @@ def test_evaluation_is_the_same_every_time(model):
 
 
 SHARED = dict(out=4, width=3, depth=3, dropout=0.5, norm="layer", embed=True, readout="mlp")
+HEADS = dict(heads=1, out_heads=3, attention_dropout=0.5, slope=0.9, self_loops=False)
 OPTIONS = {
-    GAT: dict(heads=1, out_heads=3, attention_dropout=0.5, value_dropout=0.5, slope=0.9),
+    GAT: HEADS | dict(value_dropout=0.5),
+    GATv2: HEADS | dict(share=True, bias=False),
     GCN: {},
     MLP: {},
+    MessagePassing: dict(aggregate="mean"),
+    ChebNet: dict(order=2),
+    GIN: dict(learn_epsilon=True, readout="last"),
+    MoNet: dict(kernels=2, coordinates=3),
+    SAGE: dict(aggregate="gcn", sample=1, normalize=False),
 }
 
 
 @pytest.mark.parametrize(
-    "model, option", [(model, option) for model in OPTIONS for option in OPTIONS[model] | SHARED]
+    "model, option", [(model, option) for model in OPTIONS for option in SHARED | OPTIONS[model]]
 )
 def test_every_option_changes_something(model, option):  # CONFIG-5
-    options = OPTIONS[model] | SHARED
+    options = SHARED | OPTIONS[model]
     elsewhere = {"parent", "name", "residual", "pool"}  # tests/test_network.py has the latter two
     assert set(options) == set(model.__dataclass_fields__) - elsewhere
     x, graph = normal(NODES, FEATURES), sparse(STAR)
-    usual = model(**({"out": OUT, "width": 2} | ({"heads": 2} if model is GAT else {})))
+    usual = model(out=OUT, **{GAT: dict(width=2, heads=2), GIN: dict(norm="none")}.get(model, {}))
     other = usual.clone(**{option: options[option]})
     params, others = filled(usual, x, graph), filled(other, x, graph)
     if jax.tree.map(jnp.shape, params) == jax.tree.map(jnp.shape, others):
         outputs = [training(m, params, x, graph)[0] for m in (usual, other)]
         assert np.abs(outputs[0] - outputs[1]).max() > 0.01
     else:
-        assert option not in ("dropout", "attention_dropout", "value_dropout", "slope")
+        assert option not in ("dropout", "attention_dropout", "value_dropout", "slope", "sample")
 
 
 @pytest.mark.parametrize("kind", ["array", *KINDS])
@@ -327,4 +347,6 @@ def test_features_of_every_hidden_layer_are_kept(model):
     )
     features = sown["intermediates"]["features"]
     width = model.width * getattr(model, "heads", 1)
-    assert [f.shape for f in features] == [(NODES, width)] * (model.depth - 1)
+    assert [f.shape for f in features] == [(NODES, width)] * (
+        model.depth - (model.readout == "last")
+    )
