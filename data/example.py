@@ -1,5 +1,7 @@
 """One small graph of many: what the generators and readers give, and data/graphs.py batches."""
 
+import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,3 +19,21 @@ class Example(NamedTuple):
     y: np.ndarray
     carries: np.ndarray | None = None  # [M, D] what edges carry
     mask: np.ndarray | None = None
+
+
+def checksum(examples: Sequence[Example]) -> str:
+    """A digest of all that the examples say."""
+    found = hashlib.sha256()
+    for example in examples:
+        for array in example:
+            if array is not None:
+                found.update(np.ascontiguousarray(array, "<f8").tobytes())
+    return found.hexdigest()
+
+
+def in_order(train: int, validation: int, test: int) -> dict[str, np.ndarray]:
+    """The first so many examples for training, the next for validation, the last for testing: for
+    those that are generated, none like another."""
+    ends = np.cumsum([train, validation, test])
+    parts = np.split(np.arange(ends[-1]), ends[:-1])
+    return dict(zip(("train", "validation", "test"), parts, strict=True))

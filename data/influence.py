@@ -2,9 +2,28 @@
 
 import numpy as np
 
-from data.example import Example
+from data.example import Example, checksum, in_order
+from data.graphs import Graphs, graphs
 
 DAMPING = 0.85
+
+
+def Influence(
+    train: int = 300, validation: int = 60, test: int = 120, batch_size: int = 16,
+    nodes: tuple[int, int] = (60, 120), graph_seed: int = 0,
+) -> Graphs:  # fmt: skip
+    """Regression of two numbers of every node, its PageRank and its betweenness, see `influence`;
+    how alike they rank the nodes is measured."""
+    examples = influence(train + validation + test, nodes, graph_seed)
+    return graphs(
+        examples,
+        [in_order(train, validation, test)],
+        ["pagerank", "betweenness"],
+        kind="regress",
+        level="node",
+        batch_size=batch_size,
+        about={"dataset": "influence", "split": "generated", "checksum": checksum(examples)},
+    )
 
 
 def influence(count: int, nodes: tuple[int, int] = (60, 120), seed: int = 0) -> list[Example]:

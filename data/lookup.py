@@ -8,9 +8,32 @@ import math
 
 import numpy as np
 
-from data.example import Example
+from data.example import Example, checksum, in_order
+from data.graphs import Graphs, graphs
 
 MOST = 32_000  # graphs, as in the authors' code
+
+
+def DictionaryLookup(
+    k: int = 10, train: int = 4000, validation: int = 500, test: int = 1000,
+    batch_size: int = 64, graph_seed: int = 0,
+) -> Graphs:  # fmt: skip
+    """Classification of the queries by the value that goes with their key, see `lookup`. A node is
+    known by its key and its value, one-hot both."""
+    examples = lookup(k, train + validation + test, graph_seed)
+    if len(examples) < train + validation + test:
+        asked = f"{train} + {validation} + {test} graphs"
+        raise ValueError(f"task.k = {k} gives {len(examples)} graphs, expected {asked}")
+    hot = lambda x: np.concatenate([np.eye(k)[x[:, 0]], np.eye(k + 1)[x[:, 1]]], 1)  # [2k, 2k + 1]
+    examples = [example._replace(x=hot(example.x)) for example in examples]
+    return graphs(
+        examples,
+        [in_order(train, validation, test)],
+        [str(value) for value in range(k)],
+        level="node",
+        batch_size=batch_size,
+        about={"dataset": f"lookup {k}", "split": "generated", "checksum": checksum(examples)},
+    )
 
 
 def lookup(k: int, count: int = MOST, seed: int = 0) -> list[Example]:

@@ -2,11 +2,27 @@
 
 import numpy as np
 
-from data.example import Example
+from data.example import Example, checksum, in_order
+from data.graphs import Graphs, graphs
 
 SIZES = 8, 20
 DEGREES = 1.0, 3.0  # on average in a graph: at less nearly none holds a motif, at more nearly all
 DRAWN = 32  # graphs at once
+
+
+def Motifs(
+    motif: str = "triangle", train: int = 2000, validation: int = 500, test: int = 1000,
+    batch_size: int = 64, graph_seed: int = 0,
+) -> Graphs:  # fmt: skip
+    """Classification of whole graphs by whether they hold a motif, see `motifs`."""
+    examples = motifs(train + validation + test, motif, graph_seed)
+    return graphs(
+        examples,
+        [in_order(train, validation, test)],
+        [f"no {motif}", motif],
+        batch_size=batch_size,
+        about={"dataset": motif, "split": "generated", "checksum": checksum(examples)},
+    )
 
 
 def motifs(count: int, motif: str = "triangle", seed: int = 0) -> list[Example]:

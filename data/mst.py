@@ -3,7 +3,28 @@
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from data.example import Example
+from data.example import Example, checksum, in_order
+from data.graphs import Graphs, graphs
+
+
+def SpanningTree(
+    train: int = 1000, validation: int = 200, test: int = 500, batch_size: int = 32,
+    nodes: tuple[int, int] = (20, 30), neighbours: int = 8, graph_seed: int = 0,
+) -> Graphs:  # fmt: skip
+    """Classification of edges: is it of the minimum spanning tree, see `mst`. Each is asked about
+    once, from its lower node to the higher."""
+    examples = [
+        example._replace(mask=example.edges[:, 0] < example.edges[:, 1])
+        for example in mst(train + validation + test, nodes, neighbours, graph_seed)
+    ]
+    return graphs(
+        examples,
+        [in_order(train, validation, test)],
+        ["not in the tree", "in the tree"],
+        level="edge",
+        batch_size=batch_size,
+        about={"dataset": "spanning tree", "split": "generated", "checksum": checksum(examples)},
+    )
 
 
 def mst(

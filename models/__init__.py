@@ -8,4 +8,7 @@ from models.gin import GIN as GIN
 from models.message import MessagePassing as MessagePassing
 from models.mlp import MLP as MLP
 from models.monet import MoNet as MoNet
+from models.pairs import GAE as GAE
+from models.pairs import VGAE as VGAE
+from models.pairs import Pairs as Pairs
 from models.sage import SAGE as SAGE

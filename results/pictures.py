@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from results import drawings, figures, outputs
 from results.files import FolderError, read_json, read_rows, read_run
-from results.report import count, numbered, verdict, who
+from results.report import count, numbered, system, verdict, who
 
 CONFIG = ("config.model.name", "config.select.split", "config.select.metrics", "config.expected")
 EDGES = ("source", "target", "weight")
@@ -38,7 +38,7 @@ class Run:
         self.held = np.array([not run["failed_at"] for run in runs], bool)  # [R]
         self.count = int(self.held.sum())
         changed = ", ".join(self.summary.get("changed", []))
-        self.title = self.config["model"]["name"] + (f" ({changed})" if changed else "")
+        self.title = system(self.config["model"]) + (f" ({changed})" if changed else "")
         self.title += f" on {data['dataset']}, {data['split']} split"
         failed = [f"{who(run)} at step {run['failed_at']}" for run in runs if run["failed_at"]]
         more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""

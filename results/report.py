@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TextIO
 
 import numpy as np
@@ -49,7 +49,7 @@ def summarize(
     ]
     return {
         "experiment": about["experiment"],
-        "system": config["model"]["name"],
+        "system": system(config["model"]),
         "data": about["data"],
         "status": "failed" if failed.all() else "finished",
         "changed": changed(config, about["overrides"]),
@@ -64,6 +64,12 @@ def summarize(
         **facts,
         "expected": config["expected"],
     }
+
+
+def system(model: Facts) -> str:
+    """A model's name and, in brackets, those of the models it is made of: "GAE(GCN)"."""
+    parts = [system(part) for part in model.values() if isinstance(part, Mapping)]
+    return model["name"] + (f"({', '.join(parts)})" if parts else "")
 
 
 def settings(config: Facts) -> dict[str, Any]:
