@@ -9,4 +9,5 @@ from data.motifs import Motifs as Motifs
 from data.mst import SpanningTree as SpanningTree
 from data.own_graph import OwnGraph as OwnGraph
 from data.sbm import StochasticBlockModel as StochasticBlockModel
+from data.tox21 import Tox21 as Tox21
 from data.tu import TUDataset as TUDataset

@@ -1,0 +1,38 @@
+"""GCN on Tox21, as MoleculeNet's graph convolution (Wu et al. 2018, arXiv:1703.00564): 0.829 ± 0.006.
+
+python train.py --config=configs/gcn_tox21.py
+"""
+
+from configs import base
+
+EPOCH = 98  # batches that hold every molecule to train on once
+
+
+def get_config():
+    return base(
+        task=dict(name="Tox21", split="random", splits=10, bonds=False, batch_size=64),
+        model=dict(
+            name="GCN",
+            width=128,
+            depth=4,
+            dropout=0.2,
+            norm="batch",
+            residual=True,
+            embed=True,
+            readout="mlp",
+            pool="max",
+        ),
+        optimizer=dict(name="adam", learning_rate=1e-3, schedule="cosine"),
+        select=dict(metrics=("auc",)),
+        expected=dict(
+            metric="auc",
+            value=0.829,
+            std=0.006,
+            low=0.80,
+            high=0.85,
+            source="Wu et al. 2018",
+        ),
+        steps=25 * EPOCH,
+        evaluate=EPOCH,
+        every=EPOCH,
+    )
