@@ -1,6 +1,12 @@
-"""Who is most influential in a social network? Graphs made at random, answers computed exactly."""
+"""Who is most influential in a social network? Graphs made at random, answers computed exactly.
+
+Adjacency is sparse, small as the graphs are: dense products of this size are slow wherever threads
+of BLAS have to wait for a core.
+"""
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array, eye_array
+from scipy.sparse.linalg import spsolve
 
 from data.example import Example, checksum, in_order
 from data.graphs import Graphs, graphs
@@ -70,22 +76,23 @@ def pagerank(adjacency: np.ndarray) -> np.ndarray:
     """The share of time [N] that a walk spends at each node of an undirected graph (Brin & Page
     1998): with probability 0.85, and where there is a neighbour, it goes on to one of them; else
     anywhere."""
-    count, degree = len(adjacency), adjacency.sum(0)
-    goes = np.where(degree > 0, adjacency / np.maximum(degree, 1), 1 / count)  # columns to rows
-    return np.linalg.solve(np.eye(count) - DAMPING * goes, np.full(count, (1 - DAMPING) / count))
+    count = len(adjacency)
+    goes = csc_array(adjacency / np.maximum(adjacency.sum(0), 1))  # from columns to rows
+    visits = spsolve(eye_array(count, format="csc") - DAMPING * goes, np.ones(count))
+    return visits / visits.sum()  # wherever walks stop, they start again anywhere
 
 
 def betweenness(adjacency: np.ndarray) -> np.ndarray:
     """For each node [N] of an undirected graph, the mean over all pairs of others of the share of
     their shortest paths that pass through it. Brandes 2001, from all nodes at once."""
-    count = len(adjacency)
-    levels = [np.eye(count)]  # [N, N] each: paths of so many edges from the row to the column
+    count, neighbours = len(adjacency), csr_array(adjacency)
+    levels = [np.eye(count)]  # [N, N] each: paths of so many edges to the row from the column
     paths = levels[0]
     while levels[-1].any():
-        levels.append((levels[-1] @ adjacency) * (paths == 0))
+        levels.append((neighbours @ levels[-1]) * (paths == 0))
         paths = paths + levels[-1]
-    behind = np.zeros((count, count))  # how many nodes the row reaches through the column
+    behind = np.zeros((count, count))  # how many nodes the column reaches through the row
     for far, near in zip(levels[:1:-1], levels[-2:0:-1], strict=True):
         share = np.where(far > 0, (1 + behind) / np.maximum(paths, 1), 0)
-        behind += near * (share @ adjacency)
-    return behind.sum(0) / max((count - 1) * (count - 2), 1)
+        behind += near * (neighbours @ share)
+    return behind.sum(1) / max((count - 1) * (count - 2), 1)
