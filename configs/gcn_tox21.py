@@ -3,7 +3,8 @@
 python train.py --config=configs/gcn_tox21.py
 
 Their graph convolution is another one, with matrices for each degree; atoms are described much as
-there. The mean ROC AUC of twelve assays, each over the molecules it was measured on.
+there. The mean ROC AUC of twelve assays, each over the molecules it was measured on. Pooling, width
+and rate were chosen on the validation molecules of two splits.
 """
 
 from configs import base
@@ -25,7 +26,7 @@ def get_config():
             readout="mlp",
             pool="max",
         ),
-        optimizer=dict(name="adam", learning_rate=1e-3, schedule="cosine"),
+        optimizer=dict(name="adam", learning_rate=3e-3, schedule="cosine"),
         select=dict(metrics=("auc",)),
         expected=dict(
             metric="auc",

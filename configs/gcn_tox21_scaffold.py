@@ -1,4 +1,4 @@
-"""GCN on Tox21, split by scaffold: what is tested has rings that no molecule to train on has.
+"""GCN on Tox21, split by scaffold: no molecule to train on has the ring system of one tested.
 
 python train.py --config=configs/gcn_tox21_scaffold.py
 
