@@ -24,9 +24,10 @@ NATURAL: Rule = (lambda v: v >= 0, "0 or more")
 SHARE: Rule = (lambda v: 0 <= v < 1, "0 or more and less than 1")
 RULES: dict[str, Rule] = {
     **dict.fromkeys("width depth heads out_heads order kernels coordinates".split(), POSITIVE),
-    **dict.fromkeys("splits batch_size accumulate steps every".split(), POSITIVE),
+    **dict.fromkeys("dimensions splits batch_size accumulate steps every".split(), POSITIVE),
     "seeds": (lambda v: 1 <= v <= 100_000, "1 to 100,000"),
-    **dict.fromkeys("evaluate patience warmup together save seed l2 clip sample".split(), NATURAL),
+    **dict.fromkeys("evaluate patience warmup together save seed sample".split(), NATURAL),
+    **dict.fromkeys("l2 clip clamp".split(), NATURAL),
     **dict.fromkeys("dropout attention_dropout value_dropout".split(), SHARE),
     "learning_rate": (lambda v: 0 < v < math.inf, "a positive number"),
     "drops": (lambda v: all(type(s) is int and 0 < s < LIMIT for s in v), "a tuple of steps"),

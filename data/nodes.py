@@ -1,7 +1,7 @@
 """Node classification on one graph: the task, checked, whatever the graph was read from."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ class Facts:
     ids: Sequence[str]  # [N]
     classes: Sequence[str]  # [C]
     another: Callable[[str], "Nodes"] | None  # reads a graph of the same features and classes
+    flips: int = 0  # so many of the last features have an arbitrary sign
 
 
 @struct.dataclass
@@ -60,7 +61,16 @@ class Nodes:
         return runs if len(self.parts) == 1 else runs | {"split_seed": partition.ravel()}
 
     def batch(self, run: Run, step: Array) -> Batch:
-        return self._part("train", run)
+        """The graph, in every step with other signs of the features that have none of their own."""
+        part, flips = self._part("train", run), self.facts.flips
+        if not flips:
+            return part
+        key = jax.random.fold_in(jax.random.key(run["seed"]), step)
+        signs = jax.random.rademacher(key, (flips,), jnp.float32)
+        weights = self.features.weights  # [nnz, 1], these features of every node at the end
+        last = self.features.shape[0] * flips
+        flipped = weights.at[-last:, 0].multiply(jnp.tile(signs, last // flips))
+        return part._replace(inputs=(self.features.replace(weights=flipped), *part.inputs[1:]))
 
     def split(self, name: str, run: Run) -> Batch:
         return jax.tree.map(lambda a: a[None], self._part(name, run))
@@ -175,6 +185,25 @@ def nodes(
     ids = [str(node) for node in range(count)] if ids is None else ids
     facts = Facts(about or {}, ids, classes, another)
     return jax.tree.map(jnp.asarray, Nodes(words, graph, weight, labels, parts, facts))
+
+
+def placed(task: Nodes, kind: str, count: int) -> Nodes:
+    """The same task, with so many positions of a kind (data/positions.py) as its last features,
+    unless that is "none"; signs that are arbitrary are drawn anew in every step of training."""
+    if kind == "none":
+        return task
+    from data.positions import encode  # here, since few want scipy's solvers
+
+    (nodes, features), graph = task.features.shape, task.features.graph
+    edges = np.stack([task.graph.senders, task.graph.receivers], axis=1)
+    places = encode(kind, edges, nodes, count)  # [N, count]
+    rows = np.concatenate([graph.receivers, np.repeat(np.arange(nodes), count)])
+    columns = np.concatenate([graph.senders, np.tile(np.arange(features, features + count), nodes)])
+    words = Sparse(columns, rows, (nodes, features + count)).grouped()
+    values = np.concatenate([task.features.weights, places.astype(np.float32).reshape(-1, 1)])
+    about = {**task.facts.about, "positions": f"{kind} ({count})"}
+    facts = replace(task.facts, about=about, flips=count if kind == "laplacian" else 0)
+    return task.replace(features=jax.tree.map(jnp.asarray, Matrix(words, values)), facts=facts)
 
 
 def _expect(fine: np.ndarray, found: np.ndarray, what: str, expected: str) -> None:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from data.graph_files import Files, Table, number, read
-from data.nodes import LARGEST, PARTS, WEIGHTS, Nodes, nodes, random_partition
+from data.nodes import LARGEST, PARTS, WEIGHTS, Nodes, nodes, placed, random_partition
 
 
 def OwnGraph(
@@ -19,6 +19,8 @@ def OwnGraph(
     directed: bool = False,
     normalize: bool = False,
     standardize: bool = False,
+    positions: str = "none",
+    dimensions: int = 8,
 ) -> Nodes:
     """The graph in a folder's nodes.csv (id, label, split, features ...) and edges.csv (source,
     target, weight), comma-separated UTF-8 with a line of names; or in a .graphml file.
@@ -30,7 +32,8 @@ def OwnGraph(
     all others, of GraphML's attributes (colours and places too) all declared as numbers or
     booleans. Zeros are not stored. Without features every node is a word of its own. `normalize`
     divides a node's numbers by their sum; `standardize` takes each column to mean 0 and deviation 1
-    over all nodes, as numbers of different units need it, but counts of words do not.
+    over all nodes, as numbers of different units need it, but counts of words do not. `positions`
+    and their `dimensions` are those of Citation.
 
     An edge is heard both ways, whatever GraphML declares, unless `directed`: then the target hears
     the source. A pair named again is one edge with the mean of the weights. A node that names
@@ -52,11 +55,12 @@ def OwnGraph(
         scale = np.where(scale > 1e-6 * np.abs(known).max(0), scale, 1)  # a constant becomes 0
 
     def task(files: Files, dense: np.ndarray, parts: np.ndarray, **facts) -> Nodes:
-        return nodes(
+        one = nodes(
             **words(dense, shift, scale), **pairs(files, directed, weighted), parts=parts,
             labels=files.nodes.indices(label, classes), classes=classes, directed=directed,
             normalize=normalize, ids=list(files.ids), **facts,
         )  # fmt: skip
+        return placed(one, positions, dimensions)
 
     def another(path: str) -> Nodes:
         """A graph to predict on: of the same features; labels and splits may be there."""

@@ -38,8 +38,10 @@ class Norm(nn.Module):
     @nn.compact
     def __call__(self, x: Array, mask: Array | None, train: bool) -> Array:
         if self.kind == "batch":
-            mask = None if mask is None else mask[..., None]
-            return nn.BatchNorm(use_running_average=not train, momentum=0.9)(x, mask=mask)
+            if mask is not None:  # padding stands in where nothing else is: no mean is of none
+                mask = (mask | ~mask.any())[..., None]
+            known = not train or x.size == 0
+            return nn.BatchNorm(use_running_average=known, momentum=0.9)(x, mask=mask)
         return nn.LayerNorm()(x) if self.kind == "layer" else x
 
 

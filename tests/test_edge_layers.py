@@ -120,8 +120,8 @@ def test_its_layer_is_a_transformer_s(mask):
 
 
 MODELS = {
-    "gated": GatedGCN(OUT, width=WIDTH, depth=1),
-    "transformer": GraphTransformer(OUT, width=WIDTH, heads=HEADS, depth=1),
+    "gated": GatedGCN(OUT, width=WIDTH, depth=1, readout="linear"),
+    "transformer": GraphTransformer(OUT, width=WIDTH, heads=HEADS, depth=1, readout="linear"),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -143,6 +143,7 @@ def test_other_numbers_for_nodes_are_other_places_of_the_same(model):
     run = jax.jit(functools.partial(model.apply, variables(model, X, GRAPH, EDGES)))
     found = run(X[order], Sparse(senders, receivers, A.shape), edges)
     close(run(X, GRAPH, EDGES)[order], found)
+    assert found.std(0).min() > 0.01
 
 
 @models
@@ -165,16 +166,70 @@ def test_padding_changes_nothing(model):  # GDATA-3
         alone, statistics = run(train, X, GRAPH, EDGES, jnp.ones(NODES, bool))
         padded, others = run(train, x, graph, edges, mask)
         close(padded[:NODES], alone)
+        assert alone.std(0).min() > 0.01
         jax.tree.map(close, others, statistics)
 
 
 @models
 def test_two_nodes_without_edges(model):  # GRAPH-1
-    graph, x = Sparse(jnp.zeros(0, int), jnp.zeros(0, int), (2, 2)), X[:2]
-    known = variables(model, x, graph)
-    total = lambda params: model.apply(known | {"params": params}, x, graph).sum()
-    value, slope = jax.jit(jax.value_and_grad(total))(known["params"])
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((value, slope)))
+    """In training too, where statistics of no edges would be no numbers."""
+    none, edges = jnp.zeros(2, int), jnp.ones((2, 2))
+    x, graph = X[:2], Sparse(none, none, (2, 2), jnp.zeros(2, bool))
+    known, rngs = variables(model, x, graph, edges), {"dropout": jax.random.key(0)}
+
+    def total(params):
+        inputs = known | {"params": params}, x, graph, edges
+        out, new = model.apply(*inputs, train=True, mutable="batch_stats", rngs=rngs)
+        still = model.apply(*inputs)
+        return (out + still).sum(), (out, still, new)
+
+    slope, results = jax.jit(jax.grad(total, has_aux=True))(known["params"])
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((slope, results)))
+    assert results[1].shape == (2, OUT) and np.abs(slope["embed"]["kernel"]).max() > 1e-3
+
+
+@models
+def test_a_mask_and_its_edges(model):
+    known, graph = variables(model, X, GRAPH, EDGES), Dense(jnp.asarray(A))
+    sparse = lambda params, x: model.apply(known | params, x, GRAPH, EDGES)
+    dense = lambda params, x: model.apply(known | params, x, graph, CARRIED)
+    same(sparse, dense, {"params": known["params"]}, X)
+
+
+@models
+def test_a_node_without_features_gives_zeros(model):  # GRAPH-10
+    """Of biases that are zero, as they are at first; unheard, and normalised."""
+    model = model.clone(norm="layer")
+    mask = jnp.asarray(A).at[:, 3].set(False)  # nor does it hear anybody
+    graph, x = Dense(mask), X.at[3].set(0)
+    zero = lambda path, leaf: leaf * (path[-1].key != "bias")
+    params = jax.tree_util.tree_map_with_path(zero, filled(model, x, graph))
+    value = jax.jit(model.apply)(params, x, graph)
+    np.testing.assert_array_equal(value[3], 0)
+    assert np.isfinite(value).all() and np.abs(value[:3]).max() > 0.01
+
+
+OPTIONS = {
+    "gated": dict(norm="none", residual=False, dropout=0.5),
+    "transformer": dict(norm="layer", residual=False, dropout=0.5, heads=1, clamp=0.1),
+}
+
+
+@models
+def test_every_option_changes_something(model):  # CONFIG-5
+    """Besides those that tests/test_network.py has of any network."""
+    options = OPTIONS["gated" if isinstance(model, GatedGCN) else "transformer"]
+    elsewhere = {"parent", "name", "out", "width", "depth", "embed", "readout", "pool"}
+    assert set(options) == set(model.__dataclass_fields__) - elsewhere
+    others = [model] + [model.clone(**{name: value}) for name, value in options.items()]
+    known = [filled(other, X, GRAPH, EDGES) for other in others]
+    train = lambda other, params: other.apply(
+        params, X, GRAPH, EDGES, train=True, mutable="batch_stats",
+        rngs={"dropout": jax.random.key(0)},
+    )[0]  # fmt: skip
+    usual, *changed = jax.jit(lambda known: list(map(train, others, known)))(known)
+    for name, value in zip(options, changed, strict=True):
+        assert np.abs(usual - value).max() > 0.01, name
 
 
 def test_features_of_another_width_are_embedded():

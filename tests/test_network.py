@@ -102,6 +102,15 @@ def test_batch_norm_by_hand():
     close(new["batch_stats"]["BatchNorm_0"]["mean"], 0.1 * mean)
 
 
+@pytest.mark.parametrize("rows", [0, 3])
+def test_where_nothing_is_batch_statistics_are_numbers(rows):  # EVAL-3
+    """As of a batch of graphs in which nobody hears anybody."""
+    x, mask, norm = normal(rows, FEATURES), jnp.zeros(rows, bool), Norm("batch")
+    known = norm.init(jax.random.key(0), normal(2, FEATURES), None, False)
+    value, new = norm.apply(known, x, mask, True, mutable="batch_stats")
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((value, new)))
+
+
 @pytest.mark.parametrize("setting", ["readout", "pool"])
 def test_a_setting_that_cannot_be(setting):
     with pytest.raises(ValueError, match=f"{setting} = 'typo': expected one of"):
