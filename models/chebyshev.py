@@ -7,11 +7,12 @@ whose GCN is what remains of the first two terms, lambda_max is taken as 2: L is
 """
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from models.graph import Graph, Matrix, symmetric
-from models.layers import Linear
+from models.layers import per_head
 from models.network import Network, Unfit
 
 
@@ -30,8 +31,9 @@ class ChebyshevLayer(nn.Module):
         mask: Array | None = None, train: bool = False,
     ) -> Array:  # fmt: skip
         laplacian = Matrix(graph, -edges)
-        terms = Linear(self.order * self.width, bias=False, name="linear")(x)
-        first, *rest = jnp.split(terms, self.order, axis=-1)  # [N, width] each
+        kernel = self.param("kernel", per_head, (x.shape[-1], self.order, self.width))
+        terms = x @ jax.lax.collapse(kernel, 1)  # [N, order * width]
+        first, *rest = jnp.split(terms, self.order, axis=-1)
         one = other = jnp.zeros_like(first)
         for term in reversed(rest):
             one, other = term + 2 * (laplacian @ one) - other, one

@@ -15,12 +15,8 @@ from jax import Array
 
 from models.dropout import Dropout
 from models.graph import Graph, Matrix
+from models.layers import per_head
 from models.network import Network
-
-# A weight matrix per head: Glorot's fans are those of one head, as if each were a layer.
-per_head = nn.initializers.variance_scaling(
-    1.0, "fan_avg", "uniform", in_axis=0, out_axis=2, batch_axis=1
-)
 
 
 class GATLayer(nn.Module):

@@ -16,8 +16,8 @@ from jax import Array
 
 from models.attention import additive
 from models.dropout import Dropout
-from models.gat import per_head
 from models.graph import Graph, Matrix
+from models.layers import per_head
 from models.network import Network
 
 

@@ -1,11 +1,12 @@
 """MoNet, Monti et al. 2017 (arXiv:1611.08402): a neighbour's weight is a function of where it lies.
 
     w_k(u) = exp(-1/2 sum_d ((u_d - mu_kd) / sigma_kd)^2)          a Gaussian for each kernel k
-    u_ij = tanh(A [d_i^-1/2, d_j^-1/2] + b)                        d counts a node's neighbours
+    u_ij = tanh(A [d_i^-1/2, d_j^-1/2] + b)                        d_i counts whom i hears
     h_i' = ReLU(sum_k sum_j w_k(u_ij) W_k h_j + b)                 j a neighbour of i or i
 
 The weights are not normalised; kernels are heads that are summed. What edges carry [E, D], if they
-do, takes the place of the degrees. Each layer has coordinates and kernels of its own.
+do, takes the place of the degrees; loops, which would carry nothing, are not added then. Each layer
+has coordinates and kernels of its own.
 """
 
 import flax.linen as nn
@@ -53,6 +54,6 @@ class MoNet(Network):
         if edges is not None:
             return graph, edges
         graph = graph.with_self_loops()
-        root = jnp.maximum(graph.degree(), 1) ** -0.5  # [N, 1]; nobody hears nobody
+        root = graph.degree() ** -0.5  # [N, 1]; a degree is 1 or more
         both = lambda q, k: jnp.concatenate(jnp.broadcast_arrays(q, k), -1)
         return graph, graph.pair(both, root, root)

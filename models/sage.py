@@ -39,6 +39,7 @@ class SAGELayer(nn.Module):
         mask: Array | None = None, train: bool = False,
     ) -> Array:  # fmt: skip
         if self.sample and (train or self.aggregate == "lstm"):
+            assert isinstance(graph, Sparse)
             key = self.make_rng("dropout") if train else jax.random.key(0)
             graph = sampled(graph, key, self.sample)
         if self.aggregate == "gcn":
@@ -75,11 +76,9 @@ class SAGELayer(nn.Module):
         return h
 
 
-def sampled(graph: Graph, key: Array, size: int) -> Sparse:
+def sampled(graph: Sparse, key: Array, size: int) -> Sparse:
     """Of each receiver's edges so many at random, without replacement and in random order: those of
     receiver i are i * size, i * size + 1, ... of Q * size edges, masked where it has fewer."""
-    if isinstance(graph, Dense):
-        raise Unfit("neighbours are sampled from a list of edges: the graph is Dense")
     count, _ = graph.shape
     there = True if graph.mask is None else graph.mask
     receivers = jnp.where(there, graph.receivers, count)  # what is masked is nobody's
@@ -107,6 +106,11 @@ class SAGE(Network):
 
     def layer(self, width: int, last: bool, name: str) -> SAGELayer:
         return SAGELayer(width, self.aggregate, self.sample, name=name)
+
+    def heard(self, graph: Graph, edges: Array | None) -> tuple[Graph, Array | None]:
+        if self.sample and isinstance(graph, Dense):
+            raise Unfit("model SAGE samples neighbours from a list of edges: the graph is Dense")
+        return super().heard(graph, edges)
 
     def around(self, x: Array | None, h: Array, mask: Array | None, train: bool) -> Array:
         h = super().around(x, h, mask, train)

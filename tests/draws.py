@@ -1,4 +1,4 @@
-"""Random arrays and parameters, the same every time, and functions of them held equal."""
+"""Random arrays, graphs and parameters, the same every time, and functions of them held equal."""
 
 import functools
 
@@ -6,9 +6,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from models.graph import Sparse
+
 
 def normal(*shape, dtype="float32", seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def sparse(mask):
+    """The graph of a mask [Q, K]: an edge wherever it is true."""
+    receivers, senders = np.nonzero(mask)
+    return Sparse(jnp.asarray(senders), jnp.asarray(receivers), mask.shape)
+
+
+def neighbours(count, share=0.4, seed=1):
+    """A random mask [N, N], the same both ways; nobody is its own neighbour."""
+    upper = np.triu(np.random.default_rng(seed).random((count, count)) < share, 1)
+    return upper | upper.T
+
+
+def mean(mask):
+    """The matrix that takes the mean over whom each row of a mask hears."""
+    return mask / np.maximum(mask.sum(1, keepdims=True), 1)
+
+
+def largest(mask, said):
+    """The maximum of [K, F] over whom each row of a mask [Q, K] hears, zero over nobody."""
+    heard = jnp.where(mask[:, :, None], said[None], -jnp.inf).max(1)
+    return jnp.where(mask.any(1)[:, None], heard, 0)
 
 
 def filled(model, *inputs):

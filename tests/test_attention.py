@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from draws import close, filled, normal, on, same
+from draws import close, filled, normal, on, same, sparse
 
 from models import GAT, GCN
 from models.attention import Attention, additive, cosine, dot
@@ -20,11 +20,6 @@ NODES, WIDTH, HEADS = 6, 4, 2
 MASK = np.random.default_rng(0).random((NODES, NODES)) < 0.5
 MASK[3] = False  # receiver 3 hears nobody
 CAUSAL = np.tril(np.ones((8, 8), bool))
-
-
-def sparse(mask):
-    receivers, senders = np.nonzero(mask)
-    return Sparse(jnp.asarray(senders), jnp.asarray(receivers), mask.shape)
 
 
 KINDS = {"dense": lambda mask: Dense(jnp.asarray(mask)), "sparse": sparse}

@@ -7,43 +7,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from draws import close, filled, normal, on, pullback, same
+from draws import close, filled, largest, mean, neighbours, normal, on, pullback, same, sparse
 
 from models import GIN, SAGE, ChebNet, GATv2, MessagePassing, MoNet
-from models.dropout import counter_key
 from models.gatv2 import GATv2Layer
 from models.graph import Dense, Sparse
-from models.sage import sampled
 
 NODES, FEATURES, OUT, WIDTH = 7, 5, 3, 4
-rng = np.random.default_rng(1)
-A = np.triu(rng.random((NODES, NODES)) < 0.4, 1)
-A = A | A.T
+A = neighbours(NODES)
 A[4] = A[:, 4] = False  # nobody speaks to node 4
-DIRECTED = rng.random((NODES, NODES)) < 0.3
+DIRECTED = np.random.default_rng(1).random((NODES, NODES)) < 0.3
 LOOPED = A | np.eye(NODES, dtype=bool)
-
-
-def sparse(mask):
-    receivers, senders = np.nonzero(mask)
-    return Sparse(jnp.asarray(senders), jnp.asarray(receivers), mask.shape)
-
-
-X = normal(NODES, FEATURES)
-GRAPH = sparse(A)
+X, GRAPH = normal(NODES, FEATURES), sparse(A)
 
 
 def dense(p, x):
     return x @ p["kernel"] + p.get("bias", 0)
-
-
-def mean(mask):
-    return mask / np.maximum(mask.sum(1, keepdims=True), 1)
-
-
-def largest(mask, said):
-    heard = jnp.where(mask[:, :, None], said[None], -jnp.inf).max(1)
-    return jnp.where(mask.any(1)[:, None], heard, 0)
 
 
 def one_layer(kind, **options):
@@ -95,9 +74,7 @@ def test_chebyshev_polynomials(order, weighted):
         terms = [jnp.eye(NODES), laplacian]
         while len(terms) < order:
             terms.append(2 * laplacian @ terms[-1] - terms[-2])
-        kernels = jnp.split(p["linear"]["kernel"], order, axis=1)
-        filtered = zip(terms, kernels, strict=False)
-        return sum(term @ x @ kernel for term, kernel in filtered) + p["bias"]
+        return sum(terms[k] @ x @ p["kernel"][:, k] for k in range(order)) + p["bias"]
 
     ours = lambda params, x: model.apply(params, x, GRAPH, edges)
     same(ours, by_hand, filled(model, X, GRAPH), X)
@@ -116,6 +93,35 @@ def test_gin(learned):
 
     same(on(model, GRAPH), by_hand, params, X)
     assert ("epsilon" in params["params"]["layer_0"]) == learned
+
+
+def test_gin_normalises_by_nodes_that_are_there():  # EVAL-3
+    """After either map of its MLP's, and not by padding."""
+    there = jnp.arange(NODES) < 5
+    mask = A & there & there[:, None]
+    model, graph = GIN(OUT, width=WIDTH, depth=1, readout="linear"), sparse(np.asarray(mask))
+    stats = jax.tree.map(
+        lambda x: jnp.zeros(x.shape),
+        jax.eval_shape(model.init, jax.random.key(0), X, graph)["batch_stats"],
+    )
+
+    def ours(params, x):
+        inputs = params | {"batch_stats": stats}, x, graph, None, there
+        return model.apply(*inputs, train=True, mutable="batch_stats")[0][:5]
+
+    def norm(p, x):
+        mean, var = x[:5].mean(0), x[:5].var(0)
+        p = p["BatchNorm_0"]
+        return jax.nn.relu((x - mean) / jnp.sqrt(var + 1e-5) * p["scale"] + p["bias"])
+
+    def by_hand(params, x):
+        p = params["params"]
+        first = x + mask @ x
+        hidden = norm(p["layer_0"]["Norm_0"], first @ p["layer_0"]["mlp_1"]["kernel"])
+        return dense(p["read"], norm(p["Norm_0"], dense(p["layer_0"]["mlp_2"], hidden)))[:5]
+
+    params = filled(model, X, graph)
+    same(ours, by_hand, params, X, tolerance=1e-4)
 
 
 def test_gin_drops_what_its_jump_reads_out_and_no_input():
@@ -184,8 +190,8 @@ def test_monet(carried):
         u = jnp.tanh(dense(p["where"], where))
         kernels = jnp.split(p["linear"]["kernel"], 3, axis=1)
         total = p["bias"]
-        for mean, precision, kernel in zip(p["mean"], p["inverse_sigma"], kernels, strict=True):
-            weights = jnp.exp(-0.5 * (jnp.square(u - mean) * precision**2).sum(-1))
+        for mu, precision, kernel in zip(p["mean"], p["inverse_sigma"], kernels, strict=True):
+            weights = jnp.exp(-0.5 * (jnp.square(u - mu) * precision**2).sum(-1))
             total = total + jnp.where(mask, weights, 0) @ x @ kernel
         return total
 
@@ -198,79 +204,6 @@ def test_monet_of_nodes_without_neighbours():  # GRAPH-7
     params, x = filled(model, X[:2], graph), X[:2]
     found = jax.jit(lambda params, x: pullback(on(model, graph), params, x))(params, x)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
-
-
-@pytest.mark.parametrize("how", ["mean", "pool", "gcn"])
-def test_sage(how):
-    model = SAGE(OUT, width=WIDTH, aggregate=how)
-
-    def layer(p, x):
-        if how == "gcn":
-            return mean(LOOPED) @ dense(p["linear"], x)
-        if how == "mean":
-            return dense(p["own"], x) + dense(p["heard"], mean(A) @ x)
-        said = jax.nn.relu(dense(p["pool"], x))
-        return dense(p["own"], x) + dense(p["heard"], largest(A, said))
-
-    def by_hand(params, x):
-        x = jax.nn.relu(layer(params["params"]["layer_0"], x))
-        x = x / jnp.sqrt(jnp.maximum(jnp.square(x).sum(1, keepdims=True), 1e-12))
-        return layer(params["params"]["layer_1"], x)
-
-    same(on(model, GRAPH), by_hand, filled(model, X, GRAPH), X, tolerance=1e-4)
-
-
-def test_sage_by_an_lstm():
-    """flax's own cell, over the neighbours in the order in which they are drawn."""
-    model = one_layer(SAGE, aggregate="lstm", sample=NODES)
-    drawn = sampled(GRAPH, jax.random.key(0), NODES)
-    rows = drawn.senders.reshape(NODES, NODES), drawn.mask.reshape(NODES, NODES)
-    rows = [np.asarray(senders)[np.asarray(there)] for senders, there in zip(*rows, strict=True)]
-    assert [sorted(row) for row in rows] == [np.flatnonzero(row).tolist() for row in A]
-
-    def by_hand(params, x):
-        p = params["params"]["layer_0"]
-        names, gates = "ifgo", lambda a: jnp.split(a, 4, axis=-1)
-        cell = {f"i{n}": {"kernel": k} for n, k in zip(names, gates(p["input"]["kernel"]))}  # noqa: B905
-        biases = gates(p["input"]["bias"] + jnp.repeat(jnp.array([0.0, 1, 0, 0]), OUT))
-        for n, k, b in zip(names, gates(p["state"]), biases, strict=True):
-            cell[f"h{n}"] = {"kernel": k, "bias": b}
-        last = []
-        for row in rows:
-            carry = (jnp.zeros(OUT), jnp.zeros(OUT))
-            for node in row:
-                carry, _ = nn.LSTMCell(OUT).apply({"params": cell}, carry, x[node])
-            last.append(carry[1])
-        return dense(p["own"], x) + dense(p["heard"], jnp.stack(last))
-
-    same(on(model, GRAPH), by_hand, filled(model, X, GRAPH), X)
-
-
-def test_a_sample_is_of_a_node_s_own_neighbours_and_any_of_them():
-    masked = Sparse(GRAPH.senders, GRAPH.receivers, GRAPH.shape, GRAPH.senders != 0)
-    draw = jax.jit(jax.vmap(lambda key: sampled(masked, key, 2)))
-    found = draw(jax.random.split(jax.random.key(0), 400))
-    heard = A & (np.arange(NODES) != 0)
-    counts = np.zeros((NODES, NODES))
-    for senders, there in zip(*map(np.asarray, (found.senders, found.mask)), strict=True):
-        for node, (row, fine) in enumerate(zip(senders.reshape(-1, 2), there.reshape(-1, 2))):  # noqa: B905
-            own = row[fine]
-            assert len(own) == min(2, heard[node].sum()) and len(set(own)) == len(own)
-            counts[node, own] += 1
-    share = np.minimum(2, heard.sum(1, keepdims=True)) / np.maximum(heard.sum(1, keepdims=True), 1)
-    assert not counts[~heard].any()
-    assert np.abs(counts / 400 - share)[heard].max() < 0.13  # five deviations
-
-
-def test_sage_hears_a_sample_in_training_and_all_in_evaluation():
-    model, whole = SAGE(OUT, width=WIDTH, sample=1), SAGE(OUT, width=WIDTH)
-    params = filled(model, X, GRAPH)
-    run = jax.jit(lambda key: model.apply(params, X, GRAPH, train=True, rngs={"dropout": key}))
-    draws = [run(counter_key(jax.random.key(seed))) for seed in range(2)]
-    assert np.abs(draws[0] - draws[1]).max() > 0.01
-    np.testing.assert_array_equal(*(m.apply(params, X, GRAPH) for m in (model, whole)))
-    with pytest.raises(ValueError, match="sample = 0: expected 1 or more for an LSTM"):
-        SAGE(OUT, aggregate="lstm")
 
 
 MODELS = {

@@ -8,23 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from draws import close, filled, normal, on, pullback, same
+from draws import close, filled, normal, on, pullback, same, sparse
 
 from models import GAT, GCN, GIN, MLP, SAGE, ChebNet, GATv2, MessagePassing, MoNet
 from models.attention import Attention
 from models.dropout import counter_key
 from models.gat import GATLayer
-from models.graph import Dense, Matrix, Sparse
+from models.graph import Dense, Matrix
 from models.layers import Block
 
 # 0 - 1 - 2 and 1 - 3: who hears whom, besides themselves.
 STAR = np.array([[0, 1, 0, 0], [1, 0, 1, 1], [0, 1, 0, 0], [0, 1, 0, 0]], bool)
 NODES, FEATURES, OUT = 4, 5, 3
-
-
-def sparse(mask):
-    receivers, senders = np.nonzero(mask)
-    return Sparse(jnp.asarray(senders), jnp.asarray(receivers), mask.shape)
 
 
 KINDS = {"dense": lambda mask: Dense(jnp.asarray(mask)), "sparse": sparse}

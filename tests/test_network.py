@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from draws import close, filled, normal, on, same
 
-from models import GAT, GCN, MLP
+from models import GAT, GCN, MLP, SAGE, MessagePassing
 from models.graph import Sparse
 from models.layers import Linear, Norm
 from models.network import Unfit
@@ -111,10 +111,13 @@ def test_where_nothing_is_batch_statistics_are_numbers(rows):  # EVAL-3
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((value, new)))
 
 
-@pytest.mark.parametrize("setting", ["readout", "pool"])
-def test_a_setting_that_cannot_be(setting):
+@pytest.mark.parametrize(
+    "model, setting",
+    [(GCN, "readout"), (GCN, "pool"), (MessagePassing, "aggregate"), (SAGE, "aggregate")],
+)
+def test_a_setting_that_cannot_be(model, setting):
     with pytest.raises(ValueError, match=f"{setting} = 'typo': expected one of"):
-        GCN(OUT, **{setting: "typo"})
+        model(OUT, **{setting: "typo"})
 
 
 def test_a_norm_that_cannot_be():
