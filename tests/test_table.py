@@ -303,8 +303,9 @@ def test_page(tmp_path, show, home):
     assert sorted(path.name for path in home.iterdir()) == ["README.md", "published.jsonl"]
 
 
-def test_check(tmp_path, show):  # SELECT-9
-    assert table.main(["--check"]) == 0  # what ships
+def test_check(tmp_path, show, capsys):  # SELECT-9
+    table.main(["--check"])  # what ships; a gap is named here too
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["gae_cora"]
     assert show("--check") == (0, "", "")
     folder(tmp_path / "run", [0.80, 0.82, 0.84])
     folder(tmp_path / "wide", [0.10, 0.12], overrides={"width": 32})
