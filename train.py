@@ -78,7 +78,7 @@ def conclude(
     known = population.describe(program)
     facts = {name: known[name] for name in ("parameters", "flops_per_step")}
     facts |= {"tested": experiment.tested(program.config), **cost}
-    rows = files.read_rows(path)
+    rows = files.read_rows(path) if program.config.select.keep == "common" else ()
     summary = report.summarize(about, program.runs, found["ends"], found["splits"], facts, rows)
     index = population.best_run(program.config, summary)
     return summary, {"best": index, **found["arrays"], **population.seen(program, state, index)}

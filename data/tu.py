@@ -3,7 +3,6 @@
 import hashlib
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from data import source
 from data.example import Example
@@ -88,6 +87,8 @@ def read(dataset: str) -> list[Example]:
 
 def partitions(labels: np.ndarray, folds: int, holdout: float) -> list[dict[str, np.ndarray]]:
     """Of each fold the graphs in train, validation and test, always the same."""
+    from sklearn.model_selection import StratifiedKFold, train_test_split  # here: slow to import
+
     found = []
     cut = StratifiedKFold(folds, shuffle=True, random_state=0)
     for fold, (rest, test) in enumerate(cut.split(labels, labels)):

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from sklearn.metrics import auc, precision_recall_curve, roc_curve
 
 from results.figures import BLUE, COLOURS, DOTTED, DOUBLE, GREY, INK, SINGLE, caption, put
 from results.outputs import MARKERS, Edges
@@ -109,6 +108,8 @@ def bent(start: np.ndarray, end: np.ndarray, by: float = 0.08) -> np.ndarray:
 def ranking(columns: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]], note: str) -> Figure:
     """ROC and precision-recall curves. columns: of each question, for every run, whether an example
     is positive and its score; the runs' curves are thin, at their mean the areas are named."""
+    from sklearn.metrics import auc, precision_recall_curve, roc_curve  # here: slow to import
+
     figure = Figure((DOUBLE, 3.2 + 0.14 * -(-len(columns) // 3)), layout="constrained")
     left, right = figure.subplots(1, 2)
     for i, (name, runs) in enumerate(columns.items()):
