@@ -7,7 +7,7 @@ paper's experiments, and so as many parameters as GAT has, but for biases. Its a
 number for this split.
 """
 
-from configs import gat_cora
+from configs import gat_cora, unpublished
 
 
 def get_config():
@@ -22,5 +22,5 @@ def get_config():
         dropout=0.6,
         attention_dropout=0.6,
     )
-    config.expected.update(value=0.0, std=0.0, low=0.0, high=0.0, source="")
+    unpublished(config)
     return config

@@ -6,12 +6,12 @@ The setting of configs/gcn_tox21.py. DeepChem's own table has a ROC AUC of 0.732
 convolution, in validation; in testing, which this is, nothing was published for this split.
 """
 
-from configs import gcn_tox21
+from configs import gcn_tox21, unpublished
 
 
 def get_config():
     config = gcn_tox21.get_config()
     config.task.split = "scaffold"
     config.seeds = 5
-    config.expected.update(value=0.0, std=0.0, low=0.0, high=0.0, source="")
+    unpublished(config)
     return config

@@ -6,7 +6,7 @@ The optimizer of configs/gcn_cora.py; dropout acts on the inputs of layers. Its 
 number for this split.
 """
 
-from configs import gcn_cora
+from configs import gcn_cora, unpublished
 
 
 def get_config():
@@ -14,5 +14,5 @@ def get_config():
     config.model = dict(name="GIN", width=16, depth=2, readout="last", dropout=0.5)
     config.optimizer.l2_on = ""
     config.select.update(metrics=("loss",), keep="best")
-    config.expected.update(value=0.0, low=0.0, high=0.0, source="")
+    unpublished(config)
     return config

@@ -7,12 +7,12 @@ tenth is held out; the weights whose loss on these is lowest are tested, once. N
 published for it: Errica et al. 2020 (arXiv:1912.09893) did not take MUTAG.
 """
 
-from configs import gin_mutag
+from configs import gin_mutag, unpublished
 
 
 def get_config():
     config = gin_mutag.get_config()
     config.task.holdout = 0.1
     config.select.update(metrics=("loss",), keep="best")
-    config.expected.update(value=0.0, std=0.0, low=0.0, high=0.0, source="")
+    unpublished(config)
     return config
