@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jax import Array
 
-from data.task import Batch
+from data.task import Batch, probabilities
 
 WHERE = {"graph": (), "node": ("node",), "edge": ("source", "target")}
 
@@ -70,8 +70,7 @@ def rows(
     if kind == "multilabel":
         outputs = 1 / (1 + np.exp(-outputs))
     elif kind == "classify":
-        powers = np.exp(outputs - outputs.max(-1, keepdims=True))
-        outputs = powers / powers.sum(-1, keepdims=True)
+        outputs = probabilities(outputs)
     texts = outputs.astype(np.float32).astype(str)  # the digits they have
     for i, words in enumerate(known.words):
         target, scored = known.targets[i], known.scored[i]

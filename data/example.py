@@ -1,10 +1,12 @@
 """One small graph of many: what the generators and readers give, and data/graphs.py batches."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from data.nodes import PARTS
 
 
 class Example(NamedTuple):
@@ -21,14 +23,17 @@ class Example(NamedTuple):
     mask: np.ndarray | None = None
 
 
+def digest(arrays: Iterable[np.ndarray], kind: str = "<f8") -> str:
+    """The SHA-256 digest, in hexadecimal, of the numbers in these arrays, as of that type."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array, kind).tobytes())
+    return found.hexdigest()
+
+
 def checksum(examples: Sequence[Example]) -> str:
     """A digest of all that the examples say."""
-    found = hashlib.sha256()
-    for example in examples:
-        for array in example:
-            if array is not None:
-                found.update(np.ascontiguousarray(array, "<f8").tobytes())
-    return found.hexdigest()
+    return digest(array for example in examples for array in example if array is not None)
 
 
 def in_order(train: int, validation: int, test: int) -> dict[str, np.ndarray]:
@@ -36,4 +41,4 @@ def in_order(train: int, validation: int, test: int) -> dict[str, np.ndarray]:
     those that are generated, none like another."""
     ends = np.cumsum([train, validation, test])
     parts = np.split(np.arange(ends[-1]), ends[:-1])
-    return dict(zip(("train", "validation", "test"), parts, strict=True))
+    return dict(zip(PARTS, parts, strict=True))

@@ -18,7 +18,7 @@ from data import answers, metrics
 from data.example import Example
 from data.nodes import PARTS
 from data.order import epochs
-from data.task import Batch, Mean, Run, balanced_accuracy, classify, multilabel, regress
+from data.task import Batch, Mean, Run, balanced_accuracy, classify, crossed, multilabel, regress
 from models.graph import Sparse
 
 Level = Literal["graph", "node", "edge"]
@@ -74,9 +74,8 @@ class Graphs:
 
     def runs(self, seeds: Sequence[int]) -> dict[str, np.ndarray]:
         """Every seed on every partition."""
-        seed, partition = np.meshgrid(seeds, np.arange(len(self.members)), indexing="ij")
-        runs = {"seed": seed.ravel()}
-        return runs if len(self.members) == 1 else runs | {self.facts.number: partition.ravel()}
+        name, count = self.facts.number, len(self.members)
+        return crossed(seeds, name, count) if count > 1 else {"seed": np.asarray(seeds)}
 
     def batch(self, run: Run, step: Array) -> Batch:
         members = self.members[run.get(self.facts.number, 0)]

@@ -1,9 +1,8 @@
 """Zachary's karate club (1977): whose side will each member take when the club breaks apart?"""
 
-import hashlib
-
 import numpy as np
 
+from data.example import digest
 from data.nodes import PARTS, Nodes, nodes
 
 CLUBS = ["Mr. Hi", "Officer"]
@@ -30,8 +29,7 @@ def KarateClub(weighted: bool = False) -> Nodes:
     members = np.arange(len(labels))
     parts = np.full(len(labels), PARTS.index("test"))
     parts[LEADERS], parts[BESIDE] = PARTS.index("train"), PARTS.index("validation")
-    raw = b"".join(a.astype("<i8").tobytes() for a in (edges, weights, labels))
-    checksum = hashlib.sha256(raw).hexdigest()
+    checksum = digest((edges, weights, labels), "<i8")
     return nodes(
         edges=edges,
         weights=weights if weighted else None,

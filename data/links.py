@@ -17,7 +17,7 @@ from jax import Array
 from data import metrics
 from data.citation import Citation
 from data.nodes import PARTS, Facts
-from data.task import Batch, Mean, Run
+from data.task import Batch, Mean, Run, crossed
 from models.graph import Dense, Matrix, Sparse
 
 OBJECTIVES = ("all pairs", "sampled")
@@ -57,8 +57,7 @@ class LinkPrediction:
 
     def runs(self, seeds: Sequence[int]) -> dict[str, np.ndarray]:
         """Every seed on every split."""
-        seed, split = np.meshgrid(seeds, np.arange(len(self.taken)), indexing="ij")
-        return {"seed": seed.ravel(), "split_seed": split.ravel()}
+        return crossed(seeds, "split_seed", len(self.taken))
 
     def batch(self, run: Run, step: Array) -> Batch:
         if self.objective == "sampled":

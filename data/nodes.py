@@ -10,7 +10,7 @@ import numpy as np
 from flax import struct
 from jax import Array
 
-from data.task import Batch, Mean, Run, balanced_accuracy, classify
+from data.task import Batch, Mean, Run, balanced_accuracy, classify, crossed, probabilities
 from models.graph import Matrix, Sparse
 
 PARTS = ("train", "validation", "test")
@@ -56,9 +56,8 @@ class Nodes:
 
     def runs(self, seeds: Sequence[int]) -> dict[str, np.ndarray]:
         """Every seed on every partition."""
-        seed, partition = np.meshgrid(seeds, np.arange(len(self.parts)), indexing="ij")
-        runs = {"seed": seed.ravel()}
-        return runs if len(self.parts) == 1 else runs | {"split_seed": partition.ravel()}
+        count = len(self.parts)
+        return crossed(seeds, "split_seed", count) if count > 1 else {"seed": np.asarray(seeds)}
 
     def batch(self, run: Run, step: Array) -> Batch:
         """The graph, in every step with other signs of the features that have none of their own."""
@@ -105,9 +104,7 @@ class Nodes:
         classes = self.facts.classes
         yield ("id", "split", "target", "prediction", *(f"p_{name}" for name in classes))
         [logits] = np.asarray(outputs, np.float64)  # [N, C]
-        powers = np.exp(logits - logits.max(-1, keepdims=True))
-        shares = powers / powers.sum(-1, keepdims=True)
-        shares = shares.astype(np.float32).astype(str)  # the digits they have
+        shares = probabilities(logits).astype(str)
         for node, best, share in zip(known, logits.argmax(-1), shares.tolist(), strict=True):
             yield (*node, classes[best], *share)
 

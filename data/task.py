@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -65,6 +66,18 @@ class Task(Protocol):
 
     def score(self, outputs: Any, batch: Batch) -> dict[str, Mean]:
         """The data's "loss" and whatever else is counted per example."""
+
+
+def crossed(seeds: Sequence[int], name: str, count: int) -> dict[str, np.ndarray]:
+    """The population of every seed on every one of so many partitions, which `name` numbers."""
+    seed, partition = np.meshgrid(seeds, np.arange(count), indexing="ij")
+    return {"seed": seed.ravel(), name: partition.ravel()}
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """Of classes [..., C], on the host, in the digits that the logits have."""
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def classify(logits: Array, targets: Array, mask: Array) -> dict[str, Mean]:
